@@ -1,0 +1,48 @@
+# Only forwards: the build is Meson's, the set-up is scripts/setup.sh's.
+BUILD ?= build
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+run: deps-run build ## the gateway on port 8080 in front of a demo API; Ctrl-C stops it
+	@scripts/run.sh $(BUILD)
+
+check: deps-check build ## all tests
+	@scripts/check.sh $(BUILD)
+
+bench: deps-bench build ## comparisons with peers, as JSON lines and a table
+	@scripts/bench.sh $(BUILD)
+
+build: deps-build ## build/weir, build/libweir.so and .a, build/ngx_http_weir_module.so
+	@test -f $(BUILD)/build.ninja || meson setup $(BUILD) --buildtype=release -Db_lto=true
+	@ninja -C $(BUILD)
+
+asan: deps-check ## unit, model, golden and store tests under ASan and UBSan
+	@scripts/sanitize.sh address,undefined
+
+tsan: deps-check ## store and engine tests under TSan
+	@scripts/sanitize.sh thread
+
+valgrind: deps-check ## unit tests and the command line under valgrind
+	@scripts/valgrind.sh
+
+fuzz: deps-check ## every fuzz target for FUZZ_SECONDS (default 20) each
+	@scripts/fuzz.sh
+
+lint: deps-check ## clang-format, clang-tidy, the layer check
+	@scripts/lint.sh
+
+cover: deps-check ## line coverage of the unit tests
+	@scripts/cover.sh
+
+install: build ## into DESTDIR, as root
+	@meson install -C $(BUILD)
+
+clean: ## remove what was built
+	rm -rf $(BUILD) build-*
+
+deps-build deps-run deps-check deps-bench:
+	@scripts/setup.sh $(@:deps-%=%)
+
+.PHONY: help run check bench build asan tsan valgrind fuzz lint cover install clean \
+	deps-build deps-run deps-check deps-bench

@@ -1,0 +1,299 @@
+/* weir.h - decide whether a request may pass.
+ *
+ * One handle is one policy bound to one arena (a memory-mapped table that every process of the host
+ * may share). Two levels:
+ *
+ *   weir_decide   a described request, through every limit of the policy that matches it
+ *   weir_check    one named limit, one key: the data plane's core, a few tens of nanoseconds
+ *
+ * Time is passed in: int64 nanoseconds since the Unix epoch on the arena's clock, see weir_now.
+ * Quantities are integers. Nothing here prints, exits, aborts or starts a thread. After weir_open
+ * no function of this header allocates. A handle may be used by any number of threads at once. */
+#ifndef WEIR_H
+#define WEIR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define WEIR_API __attribute__((visibility("default")))
+#else
+#define WEIR_API
+#endif
+
+/* ---- errors ------------------------------------------------------------------------------- */
+
+/* Every error: name, value, text. Being refused by a limit is a verdict, not an error. */
+#define WEIR_ERRORS(X)                                                  \
+    X(WEIR_EINVAL, -1, "an argument is out of its range")               \
+    X(WEIR_ENOMEM, -2, "out of memory")                                 \
+    X(WEIR_EIO, -3, "a file could not be read or written")              \
+    X(WEIR_EPOLICY, -4, "the policy has errors")                        \
+    X(WEIR_EFORMAT, -5, "the arena file is not one this build can use") \
+    X(WEIR_ECORRUPT, -6, "the arena file is damaged")                   \
+    X(WEIR_ENOENT, -7, "no such name")                                  \
+    X(WEIR_EFULL, -8, "a table of fixed size is full")                  \
+    X(WEIR_EAGAIN, -9, "another process changed it first")              \
+    X(WEIR_EBUSY, -10, "another process holds it")                      \
+    X(WEIR_EEXPIRED, -11, "the reservation has expired or was settled before")
+
+enum weir_error {
+    WEIR_OK = 0,
+#define WEIR_ERROR_ENUM(name, value, text) name = value,
+    WEIR_ERRORS(WEIR_ERROR_ENUM)
+#undef WEIR_ERROR_ENUM
+};
+
+/* The text of |error|, never NULL, in static memory. */
+WEIR_API const char *weir_strerror(int error);
+
+/* ---- bounds ------------------------------------------------------------------------------- */
+
+#define WEIR_LIMITS_MAX 16                /* limits that one request may meet */
+#define WEIR_COST_MAX INT64_C(1000000000) /* units that one request may cost */
+#define WEIR_KEY_PARTS_MAX 4              /* parts of one partition key */
+
+/* Bytes owned by somebody else; may hold NUL; ptr may be NULL when len is 0. */
+struct weir_slice {
+    const char *ptr;
+    size_t len;
+};
+
+/* ---- verdicts ----------------------------------------------------------------------------- */
+
+enum weir_outcome {
+    WEIR_ALLOW = 0,  /* goes through now */
+    WEIR_DELAY = 1,  /* goes through after delay_ns */
+    WEIR_DENY = 2,   /* refused; nothing was consumed anywhere */
+    WEIR_SHADOW = 3, /* goes through, but a limit in shadow mode would have refused it */
+};
+
+enum weir_reason {
+    WEIR_REASON_NONE = 0,
+    WEIR_REASON_LIMIT = 1,    /* over the limit: come back after retry_after_ns */
+    WEIR_REASON_CAPACITY = 2, /* the cost is above what the limit can ever hold: never */
+    WEIR_REASON_ZERO = 3,     /* the limit is 0: never */
+    WEIR_REASON_BANNED = 4,   /* the caller is on the policy's list of bans: never */
+    WEIR_REASON_MISSING = 5,  /* a key the limit needs is missing, when_missing: deny */
+    WEIR_REASON_BUSY = 6,     /* the key's log is held by a stopped process, or no node is left */
+};
+
+#define WEIR_NEVER INT64_C(-1) /* as retry_after_ns: no waiting helps */
+
+/* What one limit says. All times in ns, rounded up, relative to the decision's now. */
+struct weir_verdict {
+    uint8_t outcome; /* enum weir_outcome, never WEIR_SHADOW */
+    uint8_t reason;  /* enum weir_reason */
+    uint8_t shadow;  /* 1: this limit decides and counts but does not enforce */
+    uint8_t plan;    /* index of the plan it was decided by */
+    uint16_t limit;  /* index of the limit: weir_limit_name */
+    uint16_t reserved;
+    int64_t capacity_units;  /* the most that can be remaining */
+    int64_t remaining_units; /* after this request, 0..capacity_units */
+    int64_t retry_after_ns;  /* denied: > 0, or WEIR_NEVER; otherwise 0 */
+    int64_t delay_ns;        /* outcome WEIR_DELAY: > 0; otherwise 0 */
+    uint64_t priv[2];        /* private: what weir_verdict_times works from */
+};
+
+/* What was taken from one limit, so that it can be given back exactly. Opaque. */
+struct weir_receipt {
+    uint64_t word[4];
+};
+
+/* What the whole policy says of one request. The caller's memory, written in full up to count. */
+struct weir_answer {
+    uint8_t outcome;  /* enum weir_outcome */
+    uint8_t reason;   /* enum weir_reason of the limit that decides */
+    uint8_t plan;     /* index: weir_plan_name */
+    uint8_t flags;    /* private */
+    uint16_t count;   /* verdicts that follow, in the order of the policy file */
+    int16_t decisive; /* index in verdicts of the limit to speak of; -1: no limit matched */
+    int64_t cost_units;
+    int64_t delay_ns;
+    int64_t retry_after_ns;
+    int64_t decided_ns; /* the now it was decided at */
+    int64_t expires_ns; /* of a reservation; 0: not a reservation */
+    struct weir_verdict verdicts[WEIR_LIMITS_MAX];
+    struct weir_receipt receipts[WEIR_LIMITS_MAX];
+};
+
+/* ---- open and close ----------------------------------------------------------------------- */
+
+struct weir;
+
+struct weir_options {
+    const char *arena_path; /* instead of the policy's; "" : anonymous; NULL: as the policy says */
+    uint64_t arena_bytes;   /* instead of the policy's; 0: as the policy says */
+    uint32_t flags;         /* none yet: 0 */
+};
+
+/* Read the policy in the file |policy_path| and open or create its arena.
+ *
+ * Owns:    |*out| is the caller's, to be closed with weir_close; NULL on error.
+ * Errors:  one line each, "file:line:column: error: text", into |errors| (always terminated);
+ * warnings too. |errors| may be NULL when |errors_size| is 0. Returns: 0, WEIR_EPOLICY, WEIR_EIO,
+ * WEIR_EFORMAT, WEIR_ECORRUPT, WEIR_ENOMEM, WEIR_EFULL (the arena's table of classes). */
+WEIR_API int weir_open(struct weir **out, const char *policy_path,
+                       const struct weir_options *options, char *errors, size_t errors_size);
+
+/* Tell the handle that it now lives in a forked child, before the first decision there. The child's
+ * claim on the arena must be its own, so that its death is noticed.
+ * Returns: 0, WEIR_EIO, WEIR_EFULL (too many processes). */
+WEIR_API int weir_after_fork(struct weir *w);
+
+/* Close and free. NULL is allowed. What was decided stays in the arena. */
+WEIR_API void weir_close(struct weir *w);
+
+/* Now on the arena's clock: ns since the Unix epoch when the arena was made, steady since: neither
+ * reboots nor steps of the wall clock move it. One clock_gettime. */
+WEIR_API int64_t weir_now(const struct weir *w);
+
+/* ---- names -------------------------------------------------------------------------------- */
+
+/* The index of the limit called |name|, or WEIR_ENOENT. */
+WEIR_API int weir_limit_find(const struct weir *w, const char *name);
+WEIR_API size_t weir_limit_count(const struct weir *w);
+/* Borrowed for the life of |w|; NULL when out of range. */
+WEIR_API const char *weir_limit_name(const struct weir *w, unsigned limit);
+WEIR_API const char *weir_plan_name(const struct weir *w, unsigned plan);
+/* The index of the plan called |name|, or WEIR_ENOENT. */
+WEIR_API int weir_plan_find(const struct weir *w, struct weir_slice name);
+
+/* What the policy wants to know of a request beyond method, path and peer: request header fields
+ * and values given by the host program. A request carries one slice for each, in this order. */
+enum weir_field_kind {
+    WEIR_FIELD_HEADER = 0, /* the value of the header field, several lines joined by ", " */
+    WEIR_FIELD_KEY = 1,    /* a value the host program gives for the identity of that name */
+};
+WEIR_API size_t weir_field_count(const struct weir *w);
+WEIR_API const char *weir_field_name(const struct weir *w, size_t field);
+WEIR_API enum weir_field_kind weir_field_kind(const struct weir *w, size_t field);
+
+/* ---- one limit, one key ------------------------------------------------------------------- */
+
+/* Charge |cost| against the limit behind |key| and say whether the request may pass. For limits
+ * whose rate differs by plan, the default plan's is used.
+ *
+ * Time:    |now| is passed in; a clock that stepped back counts as standing still.
+ * Units:   cost in units, 0..WEIR_COST_MAX (0 only looks).
+ * Owns:    |key| is borrowed for the call; |out| is the caller's and always fully written.
+ * Threads: any number, any process on the same arena.
+ * Bounds:  two cache lines for limits of one word; no allocation, no system call.
+ * Returns: 0 (see out->outcome), WEIR_EINVAL. */
+WEIR_API int weir_check(struct weir *w, unsigned limit, struct weir_slice key, int64_t cost,
+                        int64_t now, struct weir_verdict *out);
+
+struct weir_charge {
+    struct weir_slice key;
+    int64_t cost_units;
+    unsigned limit;
+};
+
+/* weir_check for |n| independent charges, in order, with their cache misses overlapped. Equal keys
+ * see each other's charges. Returns: as weir_check; on error nothing was charged. */
+WEIR_API int weir_check_batch(struct weir *w, const struct weir_charge *charges, size_t n,
+                              int64_t now, struct weir_verdict *out);
+
+/* The two durations that response fields speak of, in ns from |now|, rounded up; 0 when nothing is
+ * used:
+ * |*next_ns| until one unit more than remaining_units is available, |*reset_ns| until all are.
+ * Apart from the decision because they cost two divisions that most callers never look at. */
+WEIR_API void weir_verdict_times(const struct weir *w, const struct weir_verdict *verdict,
+                                 int64_t now, int64_t *next_ns, int64_t *reset_ns);
+
+/* ---- the whole policy --------------------------------------------------------------------- */
+
+struct weir_request {
+    struct weir_slice method;        /* as on the wire */
+    struct weir_slice path;          /* as on the wire; a query string is cut off */
+    struct weir_slice peer;          /* the address that connected, as text, or a host name */
+    const struct weir_slice *fields; /* weir_field_count of them; ptr NULL: absent */
+    size_t field_count;
+    int64_t cost_units; /* -1: by the policy's costs */
+    int plan;           /* index of a plan the host program vouches for; -1: by the policy */
+    bool peek;          /* say what would happen, take nothing */
+};
+
+/* Decide a request by every limit that matches it, all or none: if one enforced limit refuses,
+ * nothing is consumed anywhere (but by limits that say count_denied).
+ *
+ * Owns:    |request| and all it points to are borrowed; |answer| is the caller's.
+ * Bounds:  at most WEIR_LIMITS_MAX limits.
+ * Returns: 0 (see answer->outcome), WEIR_EINVAL. */
+WEIR_API int weir_decide(struct weir *w, const struct weir_request *request, int64_t now,
+                         struct weir_answer *answer);
+
+/* weir_decide for |n| requests, in order, with their cache misses overlapped. */
+WEIR_API int weir_decide_batch(struct weir *w, const struct weir_request *requests, size_t n,
+                               int64_t now, struct weir_answer *answers);
+
+/* As weir_decide, for a cost that is known only afterwards: request->cost_units is an estimate, to
+ * be corrected by weir_settle within |ttl_ns| (> 0). Left alone, the estimate stands. */
+WEIR_API int weir_reserve(struct weir *w, const struct weir_request *request, int64_t ttl_ns,
+                          int64_t now, struct weir_answer *answer);
+
+/* Replace the estimate of an allowed reservation by the true |cost|: what is too much is given
+ * back, what is missing is taken even if that leaves less than nothing. Cost 0 undoes the request.
+ * Returns: 0, WEIR_EINVAL, WEIR_EEXPIRED (too late, settled before, or nothing was reserved). */
+WEIR_API int weir_settle(struct weir *w, struct weir_answer *answer, int64_t cost, int64_t now);
+
+/* The request has ended: free the places it holds in concurrency limits. To be called once for
+ * every answer that was not denied (harmless where there is none); a place not freed expires by
+ * itself. */
+WEIR_API void weir_release(struct weir *w, struct weir_answer *answer, int64_t now);
+
+/* Does |answer| hold a place that weir_release would free? */
+WEIR_API bool weir_holds(const struct weir_answer *answer);
+
+/* ---- answers over HTTP -------------------------------------------------------------------- */
+
+/* Families of response fields, to be or-ed. At most one of the drafts. */
+#define WEIR_HEADERS_X 0x01u       /* X-RateLimit-Limit/-Remaining/-Reset, reset as epoch seconds */
+#define WEIR_HEADERS_X_DELTA 0x02u /* the same, reset as seconds from now */
+#define WEIR_HEADERS_DRAFT_03 0x04u
+#define WEIR_HEADERS_DRAFT_06 0x08u
+#define WEIR_HEADERS_DRAFT_07 0x10u
+#define WEIR_HEADERS_DRAFT_11 0x20u /* RateLimit-Policy, RateLimit */
+#define WEIR_HEADERS_DEFAULT (WEIR_HEADERS_X | WEIR_HEADERS_DRAFT_11)
+
+struct weir_header {
+    const char *name; /* static */
+    struct weir_slice value;
+};
+#define WEIR_HEADERS_MAX 12     /* header fields of one answer */
+#define WEIR_HEADERS_BYTES 8192 /* enough for the values of any answer */
+
+/* Render the response fields for |answer|: Retry-After and Cache-Control on refusals, the families
+ * in |families|, and Access-Control-Expose-Headers where the policy wants it.
+ *
+ * Owns:    values point into |buffer|, the caller's, of |size| bytes (WEIR_HEADERS_BYTES always
+ * do). Returns: the number of fields written to |out| (room for WEIR_HEADERS_MAX), or WEIR_EFULL.
+ */
+WEIR_API int weir_answer_headers(const struct weir *w, const struct weir_answer *answer,
+                                 unsigned families, struct weir_header *out, char *buffer,
+                                 size_t size);
+
+#define WEIR_PROBLEM_BYTES 8192 /* enough for the body of any answer */
+
+/* Render the RFC 9457 body of a refusal with |status| into |buffer| of |size| bytes.
+ * Returns: its length, or WEIR_EFULL. */
+WEIR_API int weir_answer_problem(const struct weir *w, const struct weir_answer *answer, int status,
+                                 char *buffer, size_t size);
+
+/* What a policy says of answers, as the defaults of a front door. */
+struct weir_answer_options {
+    int status;        /* of refusals */
+    unsigned families; /* WEIR_HEADERS_* */
+    bool skip_options; /* do not count OPTIONS requests */
+};
+WEIR_API void weir_answer_defaults(const struct weir *w, struct weir_answer_options *out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,39 @@
+/* engine.h - where policy, algorithms and arena meet: decide, all or none. */
+#ifndef WR_ENGINE_ENGINE_H
+#define WR_ENGINE_ENGINE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "policy/policy.h"
+#include "store/arena.h"
+#include "weir/weir.h"
+
+/* A policy bound to an arena: every limit of every plan has its class there, and every limit the
+ * hash state that the keys under it start from. Immutable after it is made. */
+struct wr_engine;
+
+/* Borrows both for its life. Returns 0, WEIR_ENOMEM, WEIR_EFULL (too many classes). */
+int wr_engine_new(struct wr_engine **out, const struct wr_policy *policy, struct wr_arena *arena);
+void wr_engine_free(struct wr_engine *engine);
+
+/* The judge that an arena to be used by an engine is opened with. */
+bool wr_engine_judge(const unsigned char params[WR_CLASS_PARAMS], uint64_t value, int64_t now_ns,
+                     struct wr_worth *out);
+
+/* As weir_check, weir_decide and so on. Arguments are checked by the caller. */
+void wr_engine_check(struct wr_engine *engine, unsigned limit, struct weir_slice key, int64_t cost,
+                     int64_t now, struct weir_verdict *out);
+void wr_engine_check_batch(struct wr_engine *engine, const struct weir_charge *charges, size_t n,
+                           int64_t now, struct weir_verdict *out);
+void wr_engine_decide(struct wr_engine *engine, const struct weir_request *request, int64_t now,
+                      struct weir_answer *answer);
+void wr_engine_decide_batch(struct wr_engine *engine, const struct weir_request *requests, size_t n,
+                            int64_t now, struct weir_answer *answers);
+int wr_engine_settle(struct wr_engine *engine, struct weir_answer *answer, int64_t cost,
+                     int64_t now);
+void wr_engine_release(struct wr_engine *engine, struct weir_answer *answer, int64_t now);
+void wr_engine_times(const struct wr_engine *engine, const struct weir_verdict *verdict,
+                     int64_t now, int64_t *next_ns, int64_t *reset_ns);
+
+#endif

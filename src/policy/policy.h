@@ -1,0 +1,120 @@
+/* policy.h - a policy: read from YAML, checked, compiled, then immutable and shared by any number
+ * of threads.
+ *
+ *   wr_policy_load   file or text -> policy, or every error with its place
+ *   wr_policy_select request -> the limits it meets, with plan, cost and partition key of each
+ *
+ * The reference of what a person may write is docs/policy.md. */
+#ifndef WR_POLICY_POLICY_H
+#define WR_POLICY_POLICY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "algo/limit.h"
+#include "base/diag.h"
+#include "base/ipaddr.h"
+#include "weir/weir.h"
+
+#define WR_POLICY_BYTES_MAX (4U << 20) /* of the file */
+#define WR_POLICY_DEPTH_MAX 16         /* nesting of the YAML */
+#define WR_POLICY_NODES_MAX 200000     /* scalars, lists and maps in it */
+#define WR_POLICY_LIMITS_MAX 2000
+#define WR_POLICY_PLANS_MAX 64
+#define WR_POLICY_FIELDS_MAX 64 /* header fields and given keys it looks at */
+#define WR_NAME_MAX 64          /* bytes of a limit's or plan's name: [A-Za-z0-9._-] */
+
+enum wr_when_missing { WR_MISSING_IP, WR_MISSING_SKIP, WR_MISSING_DENY };
+
+/* One limit of the policy, as the engine sees it. */
+struct wr_policy_limit {
+    const char *name;
+    bool shadow;
+    bool by_plan;              /* plans differ; otherwise all of by[] are equal */
+    const struct wr_limit *by; /* one for each plan of the policy */
+    const bool *unlimited;     /* for each plan: true means this limit does not apply to it */
+};
+
+/* What the policy says besides limits. All strings are terminated and live as long as the policy;
+ * NULL where not given. */
+struct wr_policy_settings {
+    const char *arena_path;
+    uint64_t arena_bytes;
+    unsigned arena_log_percent; /* share of the arena for lists; 0 where no limit needs lists */
+    int status;                 /* of refusals: 429 */
+    int ban_status;             /* of banned callers: 429 */
+    unsigned header_families;   /* WEIR_HEADERS_* */
+    bool skip_options;          /* OPTIONS requests are not counted: true */
+    bool cors_expose;           /* send Access-Control-Expose-Headers */
+    bool client_keys;           /* reserved: send pk */
+    const char *documentation_url;
+    const char *upgrade_url;
+};
+
+struct wr_policy;
+
+/* Compile the |len| bytes at |text|, or the file at diag->file. On errors |*out| is NULL and |diag|
+ * has all of them; on success |diag| may hold warnings. Returns: 0, WEIR_EPOLICY, WEIR_EIO,
+ * WEIR_ENOMEM. */
+int wr_policy_load_text(struct wr_policy **out, const char *text, size_t len, struct wr_diag *diag);
+int wr_policy_load(struct wr_policy **out, const char *path, struct wr_diag *diag);
+void wr_policy_free(struct wr_policy *policy);
+
+const struct wr_policy_settings *wr_policy_settings(const struct wr_policy *policy);
+size_t wr_policy_limit_count(const struct wr_policy *policy);
+const struct wr_policy_limit *wr_policy_limit(const struct wr_policy *policy, size_t index);
+size_t wr_policy_plan_count(
+    const struct wr_policy *policy); /* at least 1: "default" where none is named */
+const char *wr_policy_plan(const struct wr_policy *policy, size_t index);
+unsigned wr_policy_default_plan(const struct wr_policy *policy);
+size_t wr_policy_field_count(const struct wr_policy *policy);
+const char *wr_policy_field(const struct wr_policy *policy, size_t index,
+                            enum weir_field_kind *kind);
+
+/* ---- selecting --------------------------------------------------------------------------- */
+
+/* The kinds of the parts of a key; parts of different kinds are never equal. */
+enum wr_part_kind {
+    WR_PART_VALUE = 0,    /* a value as it stands: a user, an API key, a method, a route */
+    WR_PART_IP = 1,       /* 16 bytes of struct wr_ip, masked */
+    WR_PART_HOST = 2,     /* a peer that is no address: a host name in a log */
+    WR_PART_FALLBACK = 3, /* the address (16 bytes) that stands in for a missing value */
+    WR_PART_FALLBACK_HOST = 4,
+};
+
+struct wr_key_part {
+    struct weir_slice bytes;
+    uint8_t kind; /* enum wr_part_kind */
+};
+
+struct wr_selected {
+    uint16_t limit;
+    bool deny_missing; /* a part is missing and the limit says deny */
+    uint8_t parts;
+    struct wr_key_part part[WEIR_KEY_PARTS_MAX];
+};
+
+/* What a request meets. In the caller's memory, about 3 KiB; parts point into it, into the request
+ * and into the policy, so it must not be moved. */
+struct wr_selection {
+    unsigned plan;
+    int64_t cost;
+    bool banned;
+    bool over_max; /* more than WEIR_LIMITS_MAX limits match: the first ones are taken */
+    uint16_t count;
+    struct wr_ip client; /* after walking back through trusted proxies */
+    bool client_is_host; /* the peer is no address; then: */
+    struct weir_slice client_host;
+    const char *route;                            /* the pattern that matched best, or "" */
+    struct wr_selected selected[WEIR_LIMITS_MAX]; /* in the order of the file */
+    struct wr_ip masked[4];                       /* the client under each prefix length in use */
+};
+
+/* Which limits does |request| meet, and by which key? Pure; no allocation; cost grows with the
+ * segments of the path and the limits that match, not with the limits there are. Unlimited ones are
+ * left out. */
+void wr_policy_select(const struct wr_policy *policy, const struct weir_request *request,
+                      struct wr_selection *out);
+
+#endif

@@ -1,0 +1,37 @@
+/* check.h - is an arena sound, and what is in it? For `weir arena FILE` and the crash tests. */
+#ifndef WR_STORE_CHECK_H
+#define WR_STORE_CHECK_H
+
+#include <stdint.h>
+
+#include "store/arena.h"
+
+struct wr_class_report {
+    struct wr_class spec;
+    uint64_t slots;  /* with this class */
+    uint64_t live;   /* of those, with anything in use */
+    uint64_t full;   /* of those, with nothing left */
+    uint64_t stamps; /* in lists */
+};
+
+struct wr_arena_report {
+    uint64_t size_bytes, slots, used, live, duplicates, damaged;
+    uint64_t nodes, nodes_free, nodes_used,
+        nodes_lost;     /* lost: leaked by kills, see wr_arena_repair */
+    unsigned processes; /* that have it open */
+    int64_t now_ns, created_ns;
+    uint64_t counters[WR_ARENA_COUNTERS];
+    unsigned classes; /* in use; reports[i] is class i's */
+    struct wr_class_report reports[WR_CLASSES_MAX];
+};
+
+/* Walk everything at |now_ns|; every finding of damage is an error in |diag|. Never crashes,
+ * whatever the bytes. Returns 0 when sound, WEIR_ECORRUPT when not. */
+int wr_arena_check(const struct wr_arena *arena, int64_t now_ns, struct wr_arena_report *report,
+                   struct wr_diag *diag);
+
+/* Empty damaged slots and give lost nodes back. Only while no other process has it open.
+ * Returns 0 or WEIR_EBUSY. */
+int wr_arena_repair(struct wr_arena *arena, int64_t now_ns);
+
+#endif
