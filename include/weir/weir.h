@@ -70,7 +70,8 @@ enum weir_outcome {
     WEIR_ALLOW = 0,  /* goes through now */
     WEIR_DELAY = 1,  /* goes through after delay_ns */
     WEIR_DENY = 2,   /* refused; nothing was consumed anywhere */
-    WEIR_SHADOW = 3, /* goes through, but a limit in shadow mode would have refused it */
+    WEIR_SHADOW = 3, /* goes through (after delay_ns, if any), but a limit in shadow mode would have
+                        refused it: the one that decisive names */
 };
 
 enum weir_reason {
@@ -248,7 +249,13 @@ WEIR_API int weir_settle(struct weir *w, struct weir_answer *answer, int64_t cos
 WEIR_API void weir_release(struct weir *w, struct weir_answer *answer, int64_t now);
 
 /* Does |answer| hold a place that weir_release would free? */
-WEIR_API bool weir_holds(const struct weir_answer *answer);
+WEIR_API bool weir_holds(const struct weir *w, const struct weir_answer *answer);
+
+/* Who the policy takes the caller to be: the client's address after walking back through trusted
+ * proxies (RFC 5952 text), or the peer's host name as it stands. Writes at most |size| bytes,
+ * terminated; returns the length it would have. */
+WEIR_API size_t weir_client(const struct weir *w, const struct weir_request *request, char *out,
+                            size_t size);
 
 /* ---- answers over HTTP -------------------------------------------------------------------- */
 
@@ -288,6 +295,7 @@ WEIR_API int weir_answer_problem(const struct weir *w, const struct weir_answer 
 /* What a policy says of answers, as the defaults of a front door. */
 struct weir_answer_options {
     int status;        /* of refusals */
+    int ban_status;    /* of refusals with WEIR_REASON_BANNED */
     unsigned families; /* WEIR_HEADERS_* */
     bool skip_options; /* do not count OPTIONS requests */
 };

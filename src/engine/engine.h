@@ -33,6 +33,7 @@ void wr_engine_decide_batch(struct wr_engine *engine, const struct weir_request 
 int wr_engine_settle(struct wr_engine *engine, struct weir_answer *answer, int64_t cost,
                      int64_t now);
 void wr_engine_release(struct wr_engine *engine, struct weir_answer *answer, int64_t now);
+bool wr_engine_holds(const struct wr_engine *engine, const struct weir_answer *answer);
 void wr_engine_times(const struct wr_engine *engine, const struct weir_verdict *verdict,
                      int64_t now, int64_t *next_ns, int64_t *reset_ns);
 

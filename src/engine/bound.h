@@ -1,0 +1,41 @@
+/* bound.h - a policy bound to an arena: what the files of the engine share. */
+#ifndef WR_ENGINE_BOUND_H
+#define WR_ENGINE_BOUND_H
+
+#include "base/siphash.h"
+#include "engine/charge.h"
+#include "engine/engine.h"
+
+/* One limit of the policy, bound. */
+struct wr_bound_limit {
+    struct wr_sip prefix; /* after the limit's name: keys of limits never collide */
+    const struct wr_policy_limit *policy;
+    const uint16_t *class_ids; /* one for each plan */
+};
+
+struct wr_engine {
+    const struct wr_policy *policy;
+    struct wr_arena *arena;
+    unsigned default_plan;
+    size_t limit_count;
+    struct wr_bound_limit *limits;
+    uint16_t *class_ids; /* limit_count rows of one for each plan */
+};
+
+/* Prepare a charge of |cost| against |limit| under |plan| for the key with |hash|. */
+static inline void wr_bound_charge(const struct wr_engine *engine, unsigned limit, unsigned plan,
+                                   uint64_t hash, int64_t cost, struct wr_charge *out)
+{
+    const struct wr_bound_limit *bound = &engine->limits[limit];
+
+    out->limit = &bound->policy->by[plan];
+    out->class_id = bound->class_ids[plan];
+    out->hash = hash;
+    out->cost = cost;
+}
+
+/* Write what |charge| came to into a verdict. */
+void wr_bound_verdict(const struct wr_engine *engine, const struct wr_charge *charge,
+                      unsigned limit, unsigned plan, struct weir_verdict *out);
+
+#endif

@@ -1,0 +1,224 @@
+/* engine.c - binding a policy to an arena, and the decision by one limit and one key. */
+#include "engine/engine.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "algo/concurrency.h"
+#include "algo/sliding_log.h"
+#include "base/arith.h"
+#include "engine/bound.h"
+
+#define BATCH                                                                          \
+    16 /* keys whose cache misses overlap: 33 ns a decision instead of 174 on 1 M keys \
+        */
+
+bool wr_engine_judge(const unsigned char params[WR_CLASS_PARAMS], uint64_t value, int64_t now_ns,
+                     struct wr_worth *out)
+{
+    struct wr_limit limit;
+
+    _Static_assert(sizeof limit == WR_CLASS_PARAMS, "a class holds a limit");
+    memcpy(&limit, params, sizeof limit);
+    *out = (struct wr_worth){0, 0};
+    if (!wr_limit_valid(&limit))
+        return false;
+    out->window_ns = limit.window_ns;
+    if (wr_limit_is_word(&limit)) {
+        out->used_q32 = wr_word_algo((enum wr_algo)limit.algo)->used_q32(&limit, value, now_ns);
+    } else if (limit.units > 0) {
+        uint64_t stamps = wr_min_u64(value, (uint64_t)limit.units);
+        out->used_q32 = wr_muldiv_ceil(stamps, UINT64_C(1) << 32, (uint64_t)limit.units);
+    }
+    return true;
+}
+
+static void class_of(const struct wr_limit *limit, struct wr_class *out)
+{
+    memset(out, 0, sizeof *out);
+    memcpy(out->params, limit, sizeof *limit);
+    if (!wr_limit_is_word(limit)) {
+        out->log_window_ns = limit->window_ns;
+        out->log_tick_ns = limit->tick_ns;
+    }
+}
+
+static int bind_limit(struct wr_engine *engine, size_t index, size_t plans)
+{
+    struct wr_bound_limit *bound = &engine->limits[index];
+    uint16_t *ids = engine->class_ids + index * plans;
+
+    bound->policy = wr_policy_limit(engine->policy, index);
+    bound->class_ids = ids;
+    bound->prefix = wr_sip_init(wr_arena_secret(engine->arena));
+    wr_sip_part(&bound->prefix, 0, bound->policy->name, strlen(bound->policy->name));
+    for (size_t plan = 0; plan < plans; plan++) {
+        struct wr_class spec;
+        int result;
+
+        ids[plan] = plan > 0 ? ids[0] : 0;
+        if (bound->policy->unlimited[plan] || (plan > 0 && !bound->policy->by_plan))
+            continue;
+        class_of(&bound->policy->by[plan], &spec);
+        result = wr_arena_class(engine->arena, &spec, &ids[plan]);
+        if (result != 0)
+            return result;
+    }
+    return 0;
+}
+
+int wr_engine_new(struct wr_engine **out, const struct wr_policy *policy, struct wr_arena *arena)
+{
+    size_t limits = wr_policy_limit_count(policy);
+    size_t plans = wr_policy_plan_count(policy);
+    struct wr_engine *engine = calloc(1, sizeof *engine);
+    int result = WEIR_ENOMEM;
+
+    *out = NULL;
+    if (engine == NULL)
+        return WEIR_ENOMEM;
+    engine->policy = policy;
+    engine->arena = arena;
+    engine->default_plan = wr_policy_default_plan(policy);
+    engine->limit_count = limits;
+    engine->limits = calloc(limits + 1, sizeof *engine->limits);
+    engine->class_ids = calloc(limits * plans + 1, sizeof *engine->class_ids);
+    if (engine->limits == NULL || engine->class_ids == NULL)
+        goto failed;
+    for (size_t i = 0; i < limits; i++) {
+        result = bind_limit(engine, i, plans);
+        if (result != 0)
+            goto failed;
+    }
+    *out = engine;
+    return 0;
+failed:
+    wr_engine_free(engine);
+    return result;
+}
+
+void wr_engine_free(struct wr_engine *engine)
+{
+    if (engine == NULL)
+        return;
+    free(engine->class_ids);
+    free(engine->limits);
+    free(engine);
+}
+
+static uint8_t reason_of(const struct wr_charge *charge)
+{
+    if (charge->take.allowed)
+        return WEIR_REASON_NONE;
+    if (charge->busy)
+        return WEIR_REASON_BUSY;
+    if (!charge->take.never)
+        return WEIR_REASON_LIMIT;
+    return wr_limit_capacity(charge->limit) == 0 ? WEIR_REASON_ZERO : WEIR_REASON_CAPACITY;
+}
+
+void wr_bound_verdict(const struct wr_engine *engine, const struct wr_charge *charge,
+                      unsigned limit, unsigned plan, struct weir_verdict *out)
+{
+    const struct wr_take *take = &charge->take;
+    bool word = wr_limit_is_word(charge->limit);
+
+    out->outcome = take->allowed ? (take->delay_ns > 0 ? WEIR_DELAY : WEIR_ALLOW) : WEIR_DENY;
+    out->reason = reason_of(charge);
+    out->shadow = engine->limits[limit].policy->shadow;
+    out->plan = (uint8_t)plan;
+    out->limit = (uint16_t)limit;
+    out->reserved = 0;
+    out->capacity_units = wr_limit_capacity(charge->limit);
+    out->remaining_units = take->remaining;
+    out->retry_after_ns = take->never ? WEIR_NEVER : take->retry_after_ns;
+    out->delay_ns = take->delay_ns;
+    out->priv[0] = word ? take->state : (uint64_t)charge->oldest_ns;
+    out->priv[1] = word ? 0 : (uint64_t)charge->newest_ns;
+}
+
+/* A charge for a limit that does not apply to the default plan: passes, and says so. */
+static void unlimited_verdict(unsigned limit, unsigned plan, struct weir_verdict *out)
+{
+    *out = (struct weir_verdict){.outcome = WEIR_ALLOW,
+                                 .plan = (uint8_t)plan,
+                                 .limit = (uint16_t)limit,
+                                 .capacity_units = INT64_MAX,
+                                 .remaining_units = INT64_MAX};
+}
+
+static uint64_t hash_key(const struct wr_engine *engine, unsigned limit, struct weir_slice key)
+{
+    struct wr_sip sip = engine->limits[limit].prefix;
+
+    wr_sip_part(&sip, WR_PART_VALUE, key.ptr, key.len);
+    return wr_sip_finish(sip);
+}
+
+static void check_hashed(struct wr_engine *engine, unsigned limit, uint64_t hash, int64_t cost,
+                         int64_t now, struct weir_verdict *out)
+{
+    struct wr_charge charge;
+    unsigned plan = engine->default_plan;
+
+    if (engine->limits[limit].policy->unlimited[plan]) {
+        unlimited_verdict(limit, plan, out);
+        return;
+    }
+    wr_bound_charge(engine, limit, plan, hash, cost, &charge);
+    wr_charge_evaluate(engine->arena, &charge, now);
+    wr_charge_commit(engine->arena, &charge, now, NULL);
+    if (!charge.take.allowed && charge.limit->count_denied)
+        wr_charge_force(engine->arena, &charge, now);
+    wr_bound_verdict(engine, &charge, limit, plan, out);
+}
+
+void wr_engine_check(struct wr_engine *engine, unsigned limit, struct weir_slice key, int64_t cost,
+                     int64_t now, struct weir_verdict *out)
+{
+    check_hashed(engine, limit, hash_key(engine, limit, key), cost, now, out);
+}
+
+void wr_engine_check_batch(struct wr_engine *engine, const struct weir_charge *charges, size_t n,
+                           int64_t now, struct weir_verdict *out)
+{
+    uint64_t hashes[BATCH];
+
+    for (size_t start = 0; start < n; start += BATCH) {
+        size_t count = n - start < BATCH ? n - start : BATCH;
+        for (size_t i = 0; i < count; i++) {
+            const struct weir_charge *charge = &charges[start + i];
+            hashes[i] = hash_key(engine, charge->limit, charge->key);
+            wr_slot_prefetch(engine->arena, hashes[i]);
+        }
+        for (size_t i = 0; i < count; i++) {
+            const struct weir_charge *charge = &charges[start + i];
+            check_hashed(engine, charge->limit, hashes[i], charge->cost_units, now,
+                         &out[start + i]);
+        }
+    }
+}
+
+void wr_engine_times(const struct wr_engine *engine, const struct weir_verdict *verdict,
+                     int64_t now, int64_t *next_ns, int64_t *reset_ns)
+{
+    const struct wr_policy_limit *policy;
+    const struct wr_limit *limit;
+
+    *next_ns = 0;
+    *reset_ns = 0;
+    if (verdict->limit >= engine->limit_count ||
+        verdict->plan >= wr_policy_plan_count(engine->policy))
+        return;
+    policy = engine->limits[verdict->limit].policy;
+    if (policy->unlimited[verdict->plan])
+        return;
+    limit = &policy->by[verdict->plan];
+    if (wr_limit_is_word(limit)) {
+        wr_word_algo((enum wr_algo)limit->algo)
+            ->times(limit, verdict->priv[0], now, next_ns, reset_ns);
+    } else if (verdict->priv[0] != 0) {
+        *next_ns = wr_sliding_log_retry(limit, (int64_t)verdict->priv[0], now);
+        *reset_ns = wr_sliding_log_retry(limit, (int64_t)verdict->priv[1], now);
+    }
+}

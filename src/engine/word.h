@@ -1,0 +1,18 @@
+/* word.h - charges against limits whose state is one word. See charge.h, which chooses by
+ * algorithm. */
+#ifndef WR_ENGINE_WORD_H
+#define WR_ENGINE_WORD_H
+
+#include "engine/charge.h"
+
+void wr_word_evaluate(struct wr_arena *arena, struct wr_charge *charge, int64_t now);
+
+/* True when something was taken that can be given back. */
+bool wr_word_commit(struct wr_arena *arena, struct wr_charge *charge, int64_t now);
+
+void wr_word_force(struct wr_arena *arena, struct wr_charge charge, int64_t now);
+
+/* Give charge.cost units back to charge.hash; |receipt| is the state that taking them left. */
+void wr_word_refund(struct wr_arena *arena, struct wr_charge charge, uint64_t receipt, int64_t now);
+
+#endif

@@ -1,0 +1,103 @@
+/* answer.c - an answer as response fields and as a problem body: gathers what wire/ writes. */
+#include <string.h>
+
+#include "algo/limit.h"
+#include "lib/handle.h"
+#include "wire/fields.h"
+#include "wire/problem.h"
+
+static const struct wr_limit *limit_of(const struct weir *w, const struct weir_verdict *verdict)
+{
+    return &wr_policy_limit(w->policy, verdict->limit)->by[verdict->plan];
+}
+
+/* The window that a caller may think in: none for places, nor for a bucket whose capacity is not
+ * what a window lets through. */
+static int64_t window_of(const struct wr_limit *limit)
+{
+    bool window = limit->algo != WR_CONCURRENCY && wr_limit_capacity(limit) == limit->units;
+    return window ? limit->window_ns : 0;
+}
+
+static bool is_known(const struct weir *w, const struct weir_verdict *verdict)
+{
+    return verdict->limit < wr_policy_limit_count(w->policy) &&
+           verdict->plan < wr_policy_plan_count(w->policy);
+}
+
+static void gather(const struct weir *w, const struct weir_answer *answer, struct wr_standings *out)
+{
+    memset(out, 0, sizeof *out);
+    out->now_ns = answer->decided_ns;
+    out->denied = answer->outcome == WEIR_DENY;
+    out->retry_after_ns = answer->retry_after_ns;
+    out->expose = wr_policy_settings(w->policy)->cors_expose;
+    for (unsigned i = 0; i < answer->count && i < WEIR_LIMITS_MAX; i++) {
+        const struct weir_verdict *v = &answer->verdicts[i];
+        struct wr_standing *standing = &out->item[out->count];
+
+        if (v->shadow != 0 || !is_known(w, v)) /* what is not enforced is not told */
+            continue;
+        standing->name = wr_policy_limit(w->policy, v->limit)->name;
+        standing->quota_units = v->capacity_units;
+        standing->remaining_units = v->remaining_units;
+        standing->window_ns = window_of(limit_of(w, v));
+        standing->concurrent = limit_of(w, v)->algo == WR_CONCURRENCY;
+        standing->violated = v->outcome == WEIR_DENY;
+        wr_engine_times(w->engine, v, answer->decided_ns, &standing->next_ns, &standing->reset_ns);
+        /* Also where a shadow limit is the one the answer speaks of: the enforced one nearest its
+         * end. */
+        if (out->count > 0 && !out->denied &&
+            standing->remaining_units < out->item[out->decisive].remaining_units)
+            out->decisive = out->count;
+        if (out->denied && (int)i == answer->decisive)
+            out->decisive = out->count;
+        out->count++;
+    }
+}
+
+int weir_answer_headers(const struct weir *w, const struct weir_answer *answer, unsigned families,
+                        struct weir_header *out, char *buffer, size_t size)
+{
+    struct wr_standings standings;
+
+    gather(w, answer, &standings);
+    return wr_fields_write(&standings, families, out, buffer, size);
+}
+
+int weir_answer_problem(const struct weir *w, const struct weir_answer *answer, int status,
+                        char *buffer, size_t size)
+{
+    const struct wr_policy_settings *settings = wr_policy_settings(w->policy);
+    struct wr_problem problem = {.status = status,
+                                 .reason = (enum weir_reason)answer->reason,
+                                 .retry_after_ns = answer->retry_after_ns,
+                                 .documentation_url = settings->documentation_url,
+                                 .upgrade_url = settings->upgrade_url};
+
+    if (wr_policy_plan_count(w->policy) > 1)
+        problem.plan = wr_policy_plan(w->policy, answer->plan);
+    for (unsigned i = 0; i < answer->count && i < WEIR_LIMITS_MAX; i++) {
+        const struct weir_verdict *v = &answer->verdicts[i];
+        if (v->outcome == WEIR_DENY && v->shadow == 0 && is_known(w, v))
+            problem.violated[problem.violated_count++] = wr_policy_limit(w->policy, v->limit)->name;
+    }
+    if (answer->decisive >= 0 && answer->decisive < (int)answer->count &&
+        is_known(w, &answer->verdicts[answer->decisive])) {
+        const struct weir_verdict *v = &answer->verdicts[answer->decisive];
+        problem.limit = wr_policy_limit(w->policy, v->limit)->name;
+        problem.quota_units = limit_of(w, v)->units;
+        problem.window_ns = limit_of(w, v)->algo == WR_CONCURRENCY ? 0 : limit_of(w, v)->window_ns;
+    }
+    return wr_problem_write(&problem, buffer, size);
+}
+
+void weir_answer_defaults(const struct weir *w, struct weir_answer_options *out)
+{
+    const struct wr_policy_settings *settings = wr_policy_settings(w->policy);
+
+    out->status = settings->status;
+    out->ban_status = settings->ban_status;
+    out->families = settings->header_families;
+    out->skip_options = settings->skip_options;
+}

@@ -1,0 +1,274 @@
+/* weir.c - the public API: checks arguments, opens and closes; everything else is below. */
+#include "weir/weir.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/diag.h"
+#include "lib/handle.h"
+
+static int open_arena(struct weir *w, const struct weir_options *options, struct wr_diag *diag)
+{
+    const struct wr_policy_settings *settings = wr_policy_settings(w->policy);
+    struct wr_arena_options arena = {.path = settings->arena_path,
+                                     .size_bytes = settings->arena_bytes,
+                                     .node_share = settings->arena_log_percent,
+                                     .judge = wr_engine_judge};
+
+    if (options != NULL && options->arena_path != NULL)
+        arena.path = options->arena_path;
+    if (options != NULL && options->arena_bytes != 0)
+        arena.size_bytes = options->arena_bytes;
+    diag->file = arena.path != NULL && arena.path[0] != '\0' ? arena.path : "(anonymous arena)";
+    return wr_arena_open(&w->arena, &arena, diag);
+}
+
+static int open_all(struct weir *w, const char *policy_path, const struct weir_options *options,
+                    struct wr_diag *diag, struct wr_diag *arena_diag)
+{
+    int result = wr_policy_load(&w->policy, policy_path, diag);
+
+    if (result != 0)
+        return result;
+    result = open_arena(w, options, arena_diag);
+    if (result != 0)
+        return result;
+    result = wr_engine_new(&w->engine, w->policy, w->arena);
+    if (result == WEIR_EFULL)
+        wr_diag_add(arena_diag, WR_ERROR, 0, 0,
+                    "its table of %d classes is full of other limits; make a new arena",
+                    WR_CLASSES_MAX);
+    return result;
+}
+
+int weir_open(struct weir **out, const char *policy_path, const struct weir_options *options,
+              char *errors, size_t errors_size)
+{
+    struct weir *w = calloc(1, sizeof *w);
+    struct wr_diag *diags = calloc(2, sizeof *diags); /* too large for a small stack */
+    int result = WEIR_ENOMEM;
+
+    *out = NULL;
+    if (errors_size > 0)
+        errors[0] = '\0';
+    if (policy_path == NULL || (options != NULL && options->flags != 0)) {
+        result = WEIR_EINVAL;
+    } else if (w != NULL && diags != NULL) {
+        wr_diag_init(&diags[0], policy_path);
+        wr_diag_init(&diags[1], "arena");
+        result = open_all(w, policy_path, options, &diags[0], &diags[1]);
+        if (errors_size > 0) {
+            size_t used = wr_diag_format(&diags[0], errors, errors_size);
+            if (used < errors_size)
+                (void)wr_diag_format(&diags[1], errors + used, errors_size - used);
+        }
+    }
+    free(diags);
+    if (result != 0) {
+        weir_close(w);
+        return result;
+    }
+    *out = w;
+    return 0;
+}
+
+int weir_after_fork(struct weir *w)
+{
+    return wr_arena_after_fork(w->arena);
+}
+
+void weir_close(struct weir *w)
+{
+    if (w == NULL)
+        return;
+    wr_engine_free(w->engine);
+    wr_arena_close(w->arena);
+    wr_policy_free(w->policy);
+    free(w);
+}
+
+int64_t weir_now(const struct weir *w)
+{
+    return wr_arena_now(w->arena);
+}
+
+/* ---- names ------------------------------------------------------------------------------- */
+
+int weir_limit_find(const struct weir *w, const char *name)
+{
+    for (size_t i = 0; i < wr_policy_limit_count(w->policy); i++) {
+        if (strcmp(wr_policy_limit(w->policy, i)->name, name) == 0)
+            return (int)i;
+    }
+    return WEIR_ENOENT;
+}
+
+size_t weir_limit_count(const struct weir *w)
+{
+    return wr_policy_limit_count(w->policy);
+}
+
+const char *weir_limit_name(const struct weir *w, unsigned limit)
+{
+    if (limit >= wr_policy_limit_count(w->policy))
+        return NULL;
+    return wr_policy_limit(w->policy, limit)->name;
+}
+
+const char *weir_plan_name(const struct weir *w, unsigned plan)
+{
+    return plan < wr_policy_plan_count(w->policy) ? wr_policy_plan(w->policy, plan) : NULL;
+}
+
+int weir_plan_find(const struct weir *w, struct weir_slice name)
+{
+    for (size_t i = 0; i < wr_policy_plan_count(w->policy); i++) {
+        const char *plan = wr_policy_plan(w->policy, i);
+        if (strlen(plan) == name.len && memcmp(plan, name.ptr, name.len) == 0)
+            return (int)i;
+    }
+    return WEIR_ENOENT;
+}
+
+size_t weir_field_count(const struct weir *w)
+{
+    return wr_policy_field_count(w->policy);
+}
+
+const char *weir_field_name(const struct weir *w, size_t field)
+{
+    enum weir_field_kind kind;
+    return field < wr_policy_field_count(w->policy) ? wr_policy_field(w->policy, field, &kind)
+                                                    : NULL;
+}
+
+enum weir_field_kind weir_field_kind(const struct weir *w, size_t field)
+{
+    enum weir_field_kind kind = WEIR_FIELD_HEADER;
+    if (field < wr_policy_field_count(w->policy))
+        (void)wr_policy_field(w->policy, field, &kind);
+    return kind;
+}
+
+/* ---- deciding ---------------------------------------------------------------------------- */
+
+static bool is_cost(int64_t cost)
+{
+    return cost >= 0 && cost <= WEIR_COST_MAX;
+}
+
+int weir_check(struct weir *w, unsigned limit, struct weir_slice key, int64_t cost, int64_t now,
+               struct weir_verdict *out)
+{
+    if (limit >= wr_policy_limit_count(w->policy) || !is_cost(cost) || now < 0) {
+        *out = (struct weir_verdict){0};
+        return WEIR_EINVAL;
+    }
+    wr_engine_check(w->engine, limit, key, cost, now, out);
+    return 0;
+}
+
+int weir_check_batch(struct weir *w, const struct weir_charge *charges, size_t n, int64_t now,
+                     struct weir_verdict *out)
+{
+    size_t limits = wr_policy_limit_count(w->policy);
+
+    for (size_t i = 0; i < n; i++) {
+        if (charges[i].limit >= limits || !is_cost(charges[i].cost_units) || now < 0) {
+            memset(out, 0, n * sizeof *out);
+            return WEIR_EINVAL;
+        }
+    }
+    wr_engine_check_batch(w->engine, charges, n, now, out);
+    return 0;
+}
+
+static bool is_request(const struct weir *w, const struct weir_request *request, int64_t now)
+{
+    return now >= 0 && (request->cost_units == -1 || is_cost(request->cost_units)) &&
+           request->plan >= -1 && request->plan < (int)wr_policy_plan_count(w->policy) &&
+           request->field_count == wr_policy_field_count(w->policy);
+}
+
+int weir_decide(struct weir *w, const struct weir_request *request, int64_t now,
+                struct weir_answer *answer)
+{
+    if (!is_request(w, request, now)) {
+        memset(answer, 0, sizeof *answer);
+        return WEIR_EINVAL;
+    }
+    wr_engine_decide(w->engine, request, now, answer);
+    return 0;
+}
+
+int weir_decide_batch(struct weir *w, const struct weir_request *requests, size_t n, int64_t now,
+                      struct weir_answer *answers)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (!is_request(w, &requests[i], now)) {
+            memset(answers, 0, n * sizeof *answers);
+            return WEIR_EINVAL;
+        }
+    }
+    wr_engine_decide_batch(w->engine, requests, n, now, answers);
+    return 0;
+}
+
+int weir_reserve(struct weir *w, const struct weir_request *request, int64_t ttl_ns, int64_t now,
+                 struct weir_answer *answer)
+{
+    int64_t expires;
+    int result;
+
+    if (ttl_ns <= 0 || request->peek || __builtin_add_overflow(now, ttl_ns, &expires)) {
+        memset(answer, 0, sizeof *answer);
+        return WEIR_EINVAL;
+    }
+    result = weir_decide(w, request, now, answer);
+    if (result == 0 && answer->outcome != WEIR_DENY)
+        answer->expires_ns = expires;
+    return result;
+}
+
+int weir_settle(struct weir *w, struct weir_answer *answer, int64_t cost, int64_t now)
+{
+    if (!is_cost(cost) || now < 0)
+        return WEIR_EINVAL;
+    return wr_engine_settle(w->engine, answer, cost, now);
+}
+
+void weir_release(struct weir *w, struct weir_answer *answer, int64_t now)
+{
+    wr_engine_release(w->engine, answer, now);
+}
+
+bool weir_holds(const struct weir *w, const struct weir_answer *answer)
+{
+    return wr_engine_holds(w->engine, answer);
+}
+
+void weir_verdict_times(const struct weir *w, const struct weir_verdict *verdict, int64_t now,
+                        int64_t *next_ns, int64_t *reset_ns)
+{
+    wr_engine_times(w->engine, verdict, now, next_ns, reset_ns);
+}
+
+size_t weir_client(const struct weir *w, const struct weir_request *request, char *out, size_t size)
+{
+    struct wr_selection selection;
+    char text[WR_IP_TEXT_MAX];
+    struct weir_slice client = {text, 0};
+
+    wr_policy_select(w->policy, request, &selection);
+    if (selection.client_is_host)
+        client = selection.client_host;
+    else
+        client.len = wr_ip_format(&selection.client, text);
+    if (size > 0) {
+        size_t kept = client.len < size ? client.len : size - 1;
+        if (kept > 0)
+            memcpy(out, client.ptr, kept);
+        out[kept] = '\0';
+    }
+    return client.len;
+}
