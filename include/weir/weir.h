@@ -130,7 +130,8 @@ struct weir;
 struct weir_options {
     const char *arena_path; /* instead of the policy's; "" : anonymous; NULL: as the policy says */
     uint64_t arena_bytes;   /* instead of the policy's; 0: as the policy says */
-    uint32_t flags;         /* none yet: 0 */
+    const char *arena_default; /* path of the arena where the policy names none; NULL: anonymous */
+    uint32_t flags;            /* none yet: 0 */
 };
 
 /* Read the policy in the file |policy_path| and open or create its arena.

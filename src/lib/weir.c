@@ -17,6 +17,8 @@ static int open_arena(struct weir *w, const struct weir_options *options, struct
 
     if (options != NULL && options->arena_path != NULL)
         arena.path = options->arena_path;
+    else if (options != NULL && arena.path == NULL)
+        arena.path = options->arena_default;
     if (options != NULL && options->arena_bytes != 0)
         arena.size_bytes = options->arena_bytes;
     diag->file = arena.path != NULL && arena.path[0] != '\0' ? arena.path : "(anonymous arena)";
