@@ -7,16 +7,19 @@
  *
  * The contract, for all of them:
  *   1. 0 <= remaining <= capacity.
- *   2. A refusal changes nothing (a limit with count_denied is charged by charge_denied, apart).
- *   3. Cost 0 is a look: the state does not change.
- *   4. cost > capacity is refused for ever (never, capacity); a limit of 0 refuses everything.
+ *   2. A refusal changes nothing (a limit with count_denied is charged by force, apart).
+ *   3. Cost 0 is a look: it changes nothing and always passes, but for the leaky bucket, where it
+ *      passes if a request would.
+ *   4. A cost above the capacity is refused for ever (never), but for the leaky bucket, where a
+ * cost only spaces what follows. A limit of 0 refuses every cost for ever.
  *   5. retry_after is the time until this cost would pass if nothing else came, rounded up, never
  * 0.
- *   6. State 0 is a key never seen: nothing is used.
- *   7. A stamp in the future stands still: by up to one window, or WR_CLOCK_NOISE_NS if that is
- * more, it is ordering noise; further, the clock was set back and the state is moved to the
- * present, so that no key waits for longer than two windows. A clock that jumps ahead gives at most
- * one refill.
+ *   6. State 0 is a key never seen: nothing is used. No state with anything charged is 0.
+ *   7. A stamp in the future stands still: by up to one window (a bucket's is the time it refills
+ *      in), or WR_CLOCK_NOISE_NS if that is more, it is ordering noise; further, the clock was set
+ *      back and the state is moved to the present (a bucket as used up, windows with their counts),
+ * so that no key waits for longer than two windows and the noise. A clock that jumps ahead gives at
+ * most one refill.
  *   8. Any state word is allowed (the arena file is input): the result is a verdict within these
  * bounds. */
 #ifndef WR_ALGO_LIMIT_H
@@ -25,6 +28,9 @@
 #include <assert.h>
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "base/arith.h"
+#include "base/units.h"
 
 enum wr_algo {
     WR_TOKEN_BUCKET = 1,
@@ -36,11 +42,13 @@ enum wr_algo {
 };
 #define WR_ALGO_MAX 6
 
+/* Bounds of what a person may write. */
 #define WR_RATE_UNITS_MAX INT64_C(1000000000000) /* units per window */
 #define WR_RATE_PER_S_MAX INT64_C(1000000000)    /* units per second: a nanosecond each */
 #define WR_WINDOW_MIN_NS INT64_C(1000000)        /* 1 ms */
 #define WR_WINDOW_MAX_NS (INT64_C(366) * 86400 * 1000000000)
 #define WR_BURST_MAX INT64_C(1000000000000)
+#define WR_REFILL_MAX_NS (50 * WR_WINDOW_MAX_NS) /* how long a burst or a queue may last */
 #define WR_SLIDING_WINDOW_UNITS_MAX \
     ((INT64_C(1) << 24) - 1) /* two counts and an index in 64 bits */
 #define WR_FIXED_WINDOW_UNITS_MAX ((INT64_C(1) << 32) - 1)
@@ -52,9 +60,10 @@ enum wr_algo {
  * and only the conversion of now rounds, down, never accumulating.
  *
  * Where W/N is whole nanoseconds (600/minute, 100/hour): num = den = 1, unit = W/N, and nothing
- * rounds. Elsewhere (3/second): unit = 2^f, num/den = N * 2^f / W, f as large as 64 bits allow; a
- * quantum is then 1 to 2 ns, unless a huge burst needs the range. Since W seconds are exactly N
- * units, what was taken at t is back at exactly t + W. */
+ * rounds. Elsewhere (3/second): unit = 2^f, num/den = N * 2^f / W with f as large as keeps a
+ * quantum at 1 ns or more; it is then below 2 ns. Since W seconds are exactly N units, what was
+ * taken at t is back at exactly t + W. As no quantum is shorter than 1 ns, whatever fits 63 bits in
+ * ns fits them in quanta. */
 struct wr_scale {
     uint64_t num;
     uint64_t den;
@@ -97,6 +106,13 @@ static inline bool wr_limit_is_word(const struct wr_limit *limit)
 /* The name as in a policy, or NULL. */
 const char *wr_algo_name(enum wr_algo algo);
 
+/* |t_ns| as a moment that is told apart: moments outside [0, WR_TIME_MAX_NS] count as the nearest
+ * end. */
+static inline int64_t wr_moment_ns(int64_t t_ns)
+{
+    return wr_max_i64(0, wr_min_i64(t_ns, WR_TIME_MAX_NS));
+}
+
 /* What an algorithm says of one charge. Always fully written. */
 struct wr_take {
     bool allowed;
@@ -104,8 +120,8 @@ struct wr_take {
     int64_t remaining;      /* after the charge, 0..capacity */
     int64_t retry_after_ns; /* denied: > 0, 0 with never; allowed: 0 */
     int64_t delay_ns;       /* allowed: until the request may go */
-    uint64_t state; /* to be stored if it differs from the one given: on a refusal only where the
-                       clock was set back */
+    uint64_t state; /* to be stored if it differs from the one given: without a charge only where
+                       the clock was set back */
 };
 
 struct wr_word_algo {
@@ -138,8 +154,11 @@ struct wr_word_algo {
                       int64_t now_ns);
 };
 
-/* The functions of a limit for which wr_limit_is_word. */
+/* The functions of a limit for which wr_limit_is_word; otherwise NULL. */
 const struct wr_word_algo *wr_word_algo(enum wr_algo algo);
+
+/* used_q32 of a limit of any kind of word; 0 where it is none. */
+uint64_t wr_word_used_q32(const struct wr_limit *limit, uint64_t state, int64_t now_ns);
 
 extern const struct wr_word_algo wr_token_bucket;
 extern const struct wr_word_algo wr_leaky_bucket;

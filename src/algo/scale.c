@@ -1,31 +1,34 @@
-/* scale.c - choosing how finely a limit measures time in units. */
+/* scale.c - choosing how finely a limit measures time in units.
+ *
+ * Problem. A cost of c units must move a state by exactly c * W/N, and W/N is seldom a whole number
+ * of ns. Idea. Count time in quanta of which a unit holds a whole number and which are about a ns:
+ *
+ *   N divides W:  a quantum is a ns, a unit is W/N of them.
+ *   otherwise:    a unit is 2^f quanta, W is N * 2^f of them; f is the largest for which a quantum
+ * is not shorter than a ns, so it is shorter than two.
+ *
+ * Invariants.
+ *   1. den == 1 exactly where num == den == 1 (N and W without common factors, W = 1 means N = 1).
+ *   2. num <= den: quanta(t) <= t, so 63 bits of ns are at most 63 bits of quanta.
+ *   3. quanta(t + W) = quanta(t) + N * unit for every t: W * num / den = N * unit is whole.
+ *
+ * Rejected: ns and a rounded W/N (3/second becomes 333333333 ns and gains a unit every three years;
+ * 7/second loses one; a refill at exactly 1 s is missed by a ns). A fraction as fine as the word
+ * allows (nothing gains, and the head room for queues and debts is lost). */
 #include "algo/scale.h"
 
-/* now and a whole burst after it must fit in 64 bits: half the range for each. */
-#define HALF_BITS 63U
-
-bool wr_scale_make(struct wr_scale *out, int64_t units, int64_t window_ns, int64_t burst)
+struct wr_scale wr_scale_make(int64_t units, int64_t window_ns)
 {
-    uint64_t gcd = wr_gcd_u64((uint64_t)units, (uint64_t)window_ns);
-    uint64_t n = (uint64_t)units / gcd;
-    uint64_t w = (uint64_t)window_ns / gcd;
-    uint64_t span; /* units from the epoch to the end of time */
-    unsigned used;
+    uint64_t gcd, n, w;
+    unsigned f;
 
-    if (n == 1 && wr_bit_length(w) + wr_bit_length((uint64_t)burst) <= HALF_BITS) {
-        *out = (struct wr_scale){1, 1, w};
-        return true;
-    }
-    span = wr_muldiv_ceil((uint64_t)WR_TIME_MAX_NS, n, w);
-    used = wr_bit_length(wr_max_u64(span, (uint64_t)burst));
-    if (used > HALF_BITS)
-        return false;
-    /* n < 2^40 and unit <= 2^63: the numerator may pass 64 bits only where w is large as well, and
-     * then span is small; shorten the fraction until it fits. */
-    for (unsigned f = HALF_BITS - used;; f--) {
-        if (wr_bit_length(n) + f <= 64) {
-            *out = (struct wr_scale){n << f, w, UINT64_C(1) << f};
-            return true;
-        }
-    }
+    if (units == 0)
+        return (struct wr_scale){1, 1, 1};
+    gcd = wr_gcd_u64((uint64_t)units, (uint64_t)window_ns);
+    n = (uint64_t)units / gcd;
+    w = (uint64_t)window_ns / gcd;
+    if (n == 1)
+        return (struct wr_scale){1, 1, w};
+    f = wr_bit_length(w / n) - 1; /* floor(log2(w / n)); WR_RATE_PER_S_MAX means n <= w */
+    return (struct wr_scale){n << f, w, UINT64_C(1) << f};
 }

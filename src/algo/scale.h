@@ -6,24 +6,21 @@
 #include "base/arith.h"
 #include "base/units.h"
 
-/* Choose the scale for N units per W ns with up to |burst| units beyond now. All > 0 and within the
- * bounds of limit.h. False when the burst is too large for any scale. */
-bool wr_scale_make(struct wr_scale *out, int64_t units, int64_t window_ns, int64_t burst);
+/* The scale of |units| per |window_ns|, both > 0 and within the bounds of limit.h, or {1, 1, 1} for
+ * 0 units. */
+struct wr_scale wr_scale_make(int64_t units, int64_t window_ns);
 
-/* A moment in quanta, rounded down; moments outside [0, WR_TIME_MAX_NS] count as the nearest end.
- */
+/* A moment or a length of time in quanta, rounded down; |t_ns| >= 0. */
 static inline uint64_t wr_scale_quanta(const struct wr_scale *scale, int64_t t_ns)
 {
-    uint64_t t = (uint64_t)wr_max_i64(0, wr_min_i64(t_ns, WR_TIME_MAX_NS));
-    return scale->den == 1 ? t * scale->num : wr_muldiv_floor(t, scale->num, scale->den);
+    return scale->den == 1 ? (uint64_t)t_ns
+                           : wr_muldiv_floor((uint64_t)t_ns, scale->num, scale->den);
 }
 
-/* The first nanosecond whose quanta are at least |quanta|. */
+/* The first nanosecond whose quanta are at least |quanta|; saturated. */
 static inline int64_t wr_scale_ns(const struct wr_scale *scale, uint64_t quanta)
 {
-    uint64_t t = scale->num == 1 && scale->den == 1
-                     ? quanta
-                     : wr_muldiv_ceil(quanta, scale->den, scale->num);
+    uint64_t t = scale->den == 1 ? quanta : wr_muldiv_ceil(quanta, scale->den, scale->num);
     return (int64_t)wr_min_u64(t, (uint64_t)INT64_MAX);
 }
 

@@ -8,59 +8,62 @@
  *     pass iff tokens >= c;  TAT' = max(TAT, now) + c
  *
  * Bound. Over any interval t: admitted <= B + N/W * t. Costs add exactly to TAT; only now is
- * rounded, down, to a quantum (1 to 2 ns), and the rounding does not accumulate: TAT is a sum of
+ * rounded, down, to a quantum (below 2 ns), and the rounding does not accumulate: TAT is a sum of
  * costs from one rounded start.
  *
- * Clock back. now < what it was makes debt larger: time seems to stand still or a little worse,
- * never to the caller's gain. Debt above B plus the noise allowance cannot come from charging: TAT
- * is moved to now + B, an empty bucket.
+ * Invariants.
+ *   1. A charge leaves debt <= B; force leaves debt <= 2 B (two refills of waiting).
+ *   2. now + 2 B + noise fits 64 bits: WR_TIME_MAX_NS + 2 WR_REFILL_MAX_NS + WR_CLOCK_NOISE_NS does
+ * in ns, and quanta are no more than ns.
+ *   3. Where nothing is set back, TAT never decreases but by refunds.
+ *
+ * Clock back. now < what it was makes the debt larger: time seems to stand still, never to the
+ * caller's gain. A debt above 2 B and the noise cannot come from charging: TAT is moved to now + B,
+ * an empty bucket.
  *
  * Rejected: tokens and a stamp in two halves of the word (32 bits hold neither 1 000 000/s nor a
  * month); tokens as floating point (drifts; 0.1 s of refill is not 0.1).
  *
  * Source: ITU-T I.371 (2004) annex A, GCRA in its virtual scheduling form; equivalence with the
  * leaky bucket as a meter shown there. */
+#include "algo/bucket.h"
 #include "algo/limit.h"
 #include "algo/scale.h"
 
-/* Debt that charging alone can never leave: the state comes from before the clock was set back. */
-static uint64_t debt_max(const struct wr_limit *limit, uint64_t capacity)
-{
-    uint64_t noise = wr_max_u64(capacity, wr_scale_quanta(&limit->scale, WR_CLOCK_NOISE_NS));
-    return wr_add_sat_u64(capacity, noise);
-}
-
-/* The state as of now: never more in debt than a repaired clock allows. */
-static uint64_t repaired(const struct wr_limit *limit, uint64_t state, uint64_t now,
-                         uint64_t capacity)
-{
-    return wr_monus_u64(state, now) > debt_max(limit, capacity) ? now + capacity : state;
-}
+static_assert(2 * (uint64_t)WR_REFILL_MAX_NS + WR_CLOCK_NOISE_NS <= UINT64_MAX - WR_TIME_MAX_NS,
+              "invariant 2");
 
 static uint64_t capacity_quanta(const struct wr_limit *limit)
 {
     return (uint64_t)limit->burst * limit->scale.unit;
 }
 
+/* The state as of |now|: not more in debt than charging can leave it and ordering noise. */
+static uint64_t repaired(const struct wr_limit *limit, uint64_t tat, uint64_t now,
+                         uint64_t capacity)
+{
+    uint64_t debt = wr_monus_u64(tat, now);
+
+    if (debt <= 2 * capacity ||
+        debt <= 2 * capacity + wr_scale_quanta(&limit->scale, WR_CLOCK_NOISE_NS))
+        return tat;
+    return now + capacity;
+}
+
 static void take(const struct wr_limit *limit, uint64_t state, int64_t now_ns, int64_t cost,
                  struct wr_take *out)
 {
     const struct wr_scale *scale = &limit->scale;
-    uint64_t now = wr_scale_quanta(scale, now_ns);
+    int64_t moment_ns = wr_moment_ns(now_ns);
+    uint64_t now = wr_scale_quanta(scale, moment_ns);
     uint64_t capacity = capacity_quanta(limit);
     uint64_t tat = repaired(limit, state, now, capacity);
     uint64_t tokens = wr_monus_u64(capacity, wr_monus_u64(tat, now));
-    uint64_t wanted;
+    bool never = cost > limit->burst;
+    uint64_t wanted = never ? 0 : (uint64_t)cost * scale->unit;
 
     *out = (struct wr_take){.state = tat};
-    if (cost > limit->burst || limit->units == 0) {
-        out->allowed = cost == 0;
-        out->never = cost > 0;
-        out->remaining = (int64_t)(tokens / scale->unit);
-        return;
-    }
-    wanted = (uint64_t)cost * scale->unit;
-    if (tokens >= wanted) {
+    if (!never && tokens >= wanted) {
         out->allowed = true;
         out->remaining = (int64_t)((tokens - wanted) / scale->unit);
         if (cost > 0)
@@ -68,60 +71,56 @@ static void take(const struct wr_limit *limit, uint64_t state, int64_t now_ns, i
         return;
     }
     out->remaining = (int64_t)(tokens / scale->unit);
-    out->retry_after_ns =
-        wr_max_i64(1, wr_scale_ns(scale, tat - (capacity - wanted)) - wr_max_i64(0, now_ns));
+    out->never = never;
+    if (!never)
+        out->retry_after_ns = wr_bucket_wait_ns(scale, tat - (capacity - wanted), moment_ns);
 }
 
+/* Debt is what later charges wait for; two refills of it are as much as the word may say, or a key
+ * that is charged for refusals would never be let in again. */
 static uint64_t force(const struct wr_limit *limit, uint64_t state, int64_t now_ns, int64_t cost)
 {
-    uint64_t now = wr_scale_quanta(&limit->scale, now_ns);
+    uint64_t now = wr_scale_quanta(&limit->scale, wr_moment_ns(now_ns));
     uint64_t capacity = capacity_quanta(limit);
-    uint64_t tat = wr_max_u64(repaired(limit, state, now, capacity), now);
-    uint64_t wanted = (uint64_t)wr_min_i64(cost, limit->burst) * limit->scale.unit;
+    uint64_t tat = repaired(limit, state, now, capacity);
+    uint64_t wanted = (uint64_t)wr_min_i64(cost, 2 * limit->burst) * limit->scale.unit;
 
-    /* At most one more refill of debt: the caller waits for two windows, not for ever. */
-    return wr_min_u64(wr_add_sat_u64(tat, wanted),
-                      wr_add_sat_u64(now, wr_add_sat_u64(capacity, capacity)));
+    if (wanted == 0)
+        return tat;
+    return wr_max_u64(tat, wr_min_u64(wr_max_u64(tat, now) + wanted, now + 2 * capacity));
 }
 
 /* d = how much later the bucket is full than it would be without the charge. It starts as |cost|
  * and shrinks only when the bucket without the charge would have stood full, which cannot have left
  * less than receipt - now. So min(cost, receipt - now) is never too much, and exactly cost as long
- * as the bucket would have been in debt all along. */
+ * as the bucket would have been in debt all along. A receipt further ahead than charging can leave
+ * it is from before the clock was set back; what it stands for is gone. */
 static uint64_t refund(const struct wr_limit *limit, uint64_t state, uint64_t receipt,
                        int64_t now_ns, int64_t cost)
 {
-    uint64_t now = wr_scale_quanta(&limit->scale, now_ns);
+    uint64_t now = wr_scale_quanta(&limit->scale, wr_moment_ns(now_ns));
     uint64_t wanted = (uint64_t)wr_min_i64(cost, limit->burst) * limit->scale.unit;
-    uint64_t back = wr_min_u64(wanted, wr_monus_u64(receipt, now));
 
-    return wr_monus_u64(state, back);
+    if (repaired(limit, receipt, now, capacity_quanta(limit)) != receipt)
+        return state;
+    return wr_monus_u64(state, wr_min_u64(wanted, wr_monus_u64(receipt, now)));
 }
 
 static uint64_t used_q32(const struct wr_limit *limit, uint64_t state, int64_t now_ns)
 {
-    uint64_t debt = wr_monus_u64(state, wr_scale_quanta(&limit->scale, now_ns));
-    uint64_t capacity = capacity_quanta(limit);
+    uint64_t now = wr_scale_quanta(&limit->scale, wr_moment_ns(now_ns));
 
-    if (debt == 0)
-        return 0;
-    return debt >= capacity ? UINT64_C(1) << 32 : wr_muldiv_ceil(debt, UINT64_C(1) << 32, capacity);
+    return wr_bucket_used_q32(wr_monus_u64(state, now), capacity_quanta(limit));
 }
 
 static void times(const struct wr_limit *limit, uint64_t state, int64_t now_ns, int64_t *next_ns,
                   int64_t *reset_ns)
 {
-    const struct wr_scale *scale = &limit->scale;
-    uint64_t debt = wr_monus_u64(state, wr_scale_quanta(scale, now_ns));
-    uint64_t whole; /* quanta of debt after the next unit has come */
+    int64_t moment_ns = wr_moment_ns(now_ns);
+    uint64_t capacity = capacity_quanta(limit);
+    uint64_t tat = repaired(limit, state, wr_scale_quanta(&limit->scale, moment_ns), capacity);
 
-    *next_ns = 0;
-    *reset_ns = 0;
-    if (debt == 0 || limit->units == 0)
-        return;
-    whole = (debt - 1) / scale->unit * scale->unit;
-    *next_ns = wr_max_i64(1, wr_scale_ns(scale, state - whole) - wr_max_i64(0, now_ns));
-    *reset_ns = wr_max_i64(1, wr_scale_ns(scale, state) - wr_max_i64(0, now_ns));
+    wr_bucket_times(&limit->scale, tat, capacity, moment_ns, next_ns, reset_ns);
 }
 
 /* What was used stays used, in units: a bucket that has 3 tokens fewer than full has 3 fewer than
@@ -129,16 +128,17 @@ static void times(const struct wr_limit *limit, uint64_t state, int64_t now_ns, 
 static uint64_t carry(const struct wr_limit *limit, const struct wr_limit *old, uint64_t state,
                       int64_t now_ns)
 {
-    uint64_t now = wr_scale_quanta(&limit->scale, now_ns);
+    int64_t moment_ns = wr_moment_ns(now_ns);
+    uint64_t now = wr_scale_quanta(&limit->scale, moment_ns);
     uint64_t capacity = capacity_quanta(limit);
     uint64_t debt;
 
     if (old->algo == WR_TOKEN_BUCKET) {
-        uint64_t old_debt = wr_monus_u64(state, wr_scale_quanta(&old->scale, now_ns));
-        debt = wr_muldiv_ceil(old_debt, limit->scale.unit, old->scale.unit);
+        uint64_t old_now = wr_scale_quanta(&old->scale, moment_ns);
+        uint64_t tat = repaired(old, state, old_now, capacity_quanta(old));
+        debt = wr_bucket_rescale(&limit->scale, &old->scale, wr_monus_u64(tat, old_now));
     } else {
-        uint64_t used = wr_word_algo((enum wr_algo)old->algo)->used_q32(old, state, now_ns);
-        debt = wr_muldiv_ceil(used, capacity, UINT64_C(1) << 32);
+        debt = wr_bucket_debt_of(wr_word_used_q32(old, state, moment_ns), capacity);
     }
     return debt == 0 ? 0 : now + wr_min_u64(debt, capacity);
 }

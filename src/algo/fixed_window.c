@@ -1,0 +1,138 @@
+/* fixed_window.c - at most N in each window of W on the clock.
+ *
+ * Idea. Count what was charged in the window that now lies in; a new window starts from 0.
+ *
+ *     pass iff count + c <= N;  count' = count + c
+ *
+ * Bound. N in every window [i W, (i + 1) W). Over other intervals as short as one likes 2 N: N at
+ * the end of one window and N at the start of the next. Who minds takes the sliding window.
+ *
+ * Clock back. A stored window that lies ahead of now's by one, or by the noise, counts on: a thread
+ * that read the clock first and charges last must not clear the count of the new window. Further
+ * ahead, the clock was set back: the count moves to now's window.
+ *
+ * Invariants.
+ *   1. The word is {index, count} (window.h); count <= 2^count_bits - 1, above N only by force, and
+ *      at that bound "this many or more".
+ *   2. A window's count only grows but by refunds of what was counted in that same window.
+ *
+ * Rejected: windows from a key's first request (another stamp to keep, and resets that nobody can
+ * predict); clearing on any other index (see above: over-admission by a race).
+ *
+ * Source: folklore; the boundary is described in "How we built rate limiting capable of scaling to
+ * millions of domains", Cloudflare 2017. */
+#include "algo/limit.h"
+#include "algo/window.h"
+
+struct view {
+    struct wr_window window;
+    uint64_t count; /* in it */
+};
+
+static struct view view_at(const struct wr_limit *limit, uint64_t state, int64_t moment_ns)
+{
+    struct view v;
+
+    v.window = wr_window_at(limit, state >> limit->count_bits, 64U - limit->count_bits, moment_ns);
+    v.count = v.window.age == 0 ? state & wr_count_max(limit) : 0;
+    return v;
+}
+
+/* Counts that the field cannot hold are stored as the most it can. */
+static uint64_t word(const struct wr_limit *limit, uint64_t index, uint64_t count)
+{
+    return count == 0 ? 0 : index << limit->count_bits | wr_min_u64(count, wr_count_max(limit));
+}
+
+static uint64_t unchanged(const struct wr_limit *limit, const struct view *v, uint64_t state)
+{
+    return v->window.set_back ? word(limit, v->window.index, v->count) : state;
+}
+
+static void take(const struct wr_limit *limit, uint64_t state, int64_t now_ns, int64_t cost,
+                 struct wr_take *out)
+{
+    int64_t moment_ns = wr_moment_ns(now_ns);
+    struct view v = view_at(limit, state, moment_ns);
+    int64_t left = wr_max_i64(0, limit->units - (int64_t)v.count);
+
+    *out = (struct wr_take){.state = unchanged(limit, &v, state), .remaining = left};
+    if (cost <= left) {
+        out->allowed = true;
+        out->remaining = left - cost;
+        if (cost > 0)
+            out->state = word(limit, v.window.index, v.count + (uint64_t)cost);
+    } else if (cost > limit->units) {
+        out->never = true;
+    } else {
+        out->retry_after_ns = v.window.start_ns + limit->window_ns - moment_ns;
+    }
+}
+
+static uint64_t force(const struct wr_limit *limit, uint64_t state, int64_t now_ns, int64_t cost)
+{
+    struct view v = view_at(limit, state, wr_moment_ns(now_ns));
+
+    if (cost == 0)
+        return unchanged(limit, &v, state);
+    return word(limit, v.window.index, wr_add_sat_u64(v.count, (uint64_t)cost));
+}
+
+/* What was counted in a window that is over has been recovered. Of a count at its bound nobody
+ * knows how much is above it. */
+static uint64_t refund(const struct wr_limit *limit, uint64_t state, uint64_t receipt,
+                       int64_t now_ns, int64_t cost)
+{
+    uint64_t index = state >> limit->count_bits;
+    uint64_t count = state & wr_count_max(limit);
+
+    (void)now_ns;
+    if (index != receipt >> limit->count_bits || count == wr_count_max(limit))
+        return state;
+    return word(limit, index, wr_monus_u64(count, (uint64_t)cost));
+}
+
+static uint64_t used_q32(const struct wr_limit *limit, uint64_t state, int64_t now_ns)
+{
+    struct view v = view_at(limit, state, wr_moment_ns(now_ns));
+
+    return wr_count_used_q32(v.count, (uint64_t)limit->units);
+}
+
+static void times(const struct wr_limit *limit, uint64_t state, int64_t now_ns, int64_t *next_ns,
+                  int64_t *reset_ns)
+{
+    int64_t moment_ns = wr_moment_ns(now_ns);
+    struct view v = view_at(limit, state, moment_ns);
+    bool used = v.count > 0 && limit->units > 0;
+
+    *next_ns = used ? v.window.start_ns + limit->window_ns - moment_ns : 0;
+    *reset_ns = *next_ns;
+}
+
+/* Windows of the same length are the same windows: their count goes on. Otherwise as many units are
+ * used in now's window as were in the old one, at most all. */
+static uint64_t carry(const struct wr_limit *limit, const struct wr_limit *old, uint64_t state,
+                      int64_t now_ns)
+{
+    int64_t moment_ns = wr_moment_ns(now_ns);
+    uint64_t here = (uint64_t)moment_ns / (uint64_t)limit->window_ns;
+    uint64_t units = (uint64_t)limit->units;
+
+    if (old->algo == WR_FIXED_WINDOW) {
+        struct view v = view_at(old, state, moment_ns);
+        if (old->window_ns == limit->window_ns)
+            return word(limit, v.window.index, v.count);
+        return word(limit, here, wr_min_u64(v.count, units));
+    }
+    return word(limit, here, wr_count_of(wr_word_used_q32(old, state, moment_ns), units));
+}
+
+const struct wr_word_algo wr_fixed_window = {
+    .take = take,
+    .force = force,
+    .refund = refund,
+    .used_q32 = used_q32,
+    .times = times,
+    .carry = carry,
+};

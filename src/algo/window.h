@@ -1,0 +1,73 @@
+/* window.h - what the counting windows share: a word that holds a window's index and one or two
+ * counts, and what a stored index means at now.
+ *
+ *     63            n*b            b             0      b = count_bits, n = 1 (fixed) or 2
+ * (sliding)
+ *     +-------------+--------------+-------------+
+ *     | index mod 2^k | [previous]  |   count     |      k = 64 - n*b
+ *     +-------------+--------------+-------------+
+ *
+ * Windows start at multiples of W since the Unix epoch; index i covers [i W, (i + 1) W). Counts of
+ * 0 make the word 0, whatever the index: "never seen". So index 0 needs no care, and no word with a
+ * charge is 0.
+ *
+ * The index is kept modulo 2^k and compared by the nearest distance. For a fixed window k >= 28 and
+ * 2^k W >= 18 years; for a sliding one see docs/algorithms.md. A key that comes back after more
+ * than half of that may find its old counts taken for those of a window close by: they deny for two
+ * windows at most, and never let more through. */
+#ifndef WR_ALGO_WINDOW_H
+#define WR_ALGO_WINDOW_H
+
+#include "algo/limit.h"
+
+struct wr_window {
+    int64_t
+        start_ns;   /* of the window that counts: now's, or a later one that time stands still in */
+    uint64_t index; /* of that window, not reduced */
+    int64_t age;    /* windows from the stored one to it: 0 the same, 1 the one before, .. */
+    bool set_back;  /* the stored one is too far ahead; counts are to be moved here (age is 0) */
+};
+
+static inline uint64_t wr_count_max(const struct wr_limit *limit)
+{
+    return (UINT64_C(1) << limit->count_bits) - 1;
+}
+
+/* |count| as a part of |units|, 0 .. 2^32, rounded up. */
+static inline uint64_t wr_count_used_q32(uint64_t count, uint64_t units)
+{
+    if (count == 0)
+        return 0;
+    return count >= units ? UINT64_C(1) << 32 : ((count << 32) + (units - 1)) / units;
+}
+
+/* The part |used_q32| of |units|, rounded up. */
+static inline uint64_t wr_count_of(uint64_t used_q32, uint64_t units)
+{
+    return wr_muldiv_ceil(used_q32, units, UINT64_C(1) << 32);
+}
+
+/* Which window do we count in at |moment_ns| (wr_moment_ns), when the word has the |index_bits|
+ * bits |stored| as its index? */
+static inline struct wr_window wr_window_at(const struct wr_limit *limit, uint64_t stored,
+                                            unsigned index_bits, int64_t moment_ns)
+{
+    uint64_t index = (uint64_t)moment_ns / (uint64_t)limit->window_ns;
+    unsigned spare = 64 - index_bits;
+    struct wr_window window = {(int64_t)index * limit->window_ns, index, 0, false};
+
+    /* The shift up drops what is beyond index_bits, the one down extends the sign. */
+    window.age = (int64_t)((index - stored) << spare) >> spare;
+    if (window.age >= 0)
+        return window;
+    if (-window.age <= WR_CLOCK_NOISE_NS / limit->window_ns + 1) {
+        window.index += (uint64_t)-window.age;
+        window.start_ns += -window.age * limit->window_ns;
+    } else {
+        window.set_back = true;
+    }
+    window.age = 0;
+    return window;
+}
+
+#endif
