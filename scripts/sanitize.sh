@@ -1,0 +1,13 @@
+#!/usr/bin/env bash
+# The tests in C under a sanitizer: sanitize.sh address,undefined | thread. A folder of its own, build-NAME.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+kind=${1:?usage: sanitize.sh address,undefined|thread}
+build=build-${kind%%,*}
+[ -f "$build/build.ninja" ] ||
+    meson setup "$build" --buildtype=debugoptimized -Db_sanitize="$kind" -Db_lundef=false -Dnginx=disabled >/dev/null
+ninja -C "$build" >/dev/null
+export ASAN_OPTIONS=detect_leaks=1:abort_on_error=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
+export TSAN_OPTIONS=halt_on_error=1
+# The arena of a killed process is what the crash tests are about: they run under both.
+meson test -C "$build" --no-rebuild --print-errorlogs --timeout-multiplier 6
