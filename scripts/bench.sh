@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# Every comparison, each beside its peer in one run: JSON lines as they come, then a table. bench.sh BUILD;
+# BENCH_QUICK=1 for a look (fewer rounds, smaller tables).
+set -euo pipefail
+cd "$(dirname "$0")/.."
+build=${1:-build}
+rows=$(mktemp)
+trap 'rm -f "$rows"' EXIT
+quick=${BENCH_QUICK:+--quick}
+few=${BENCH_QUICK:+--rounds 3 --seconds 1}
+{
+    # shellcheck disable=SC2086 # words or nothing
+    "$build/bench/bench_check" $quick
+    "$build/bench/bench_match" $quick
+    python3 bench/replay.py "$build" ${BENCH_QUICK:+--lines 200000}
+    python3 bench/nginx.py "$build" $few
+} | tee "$rows"
+echo
+python3 bench/table.py <"$rows"
