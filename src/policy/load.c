@@ -1,0 +1,256 @@
+/* load.c - a policy from text or a file: the order of the sections, and the life of the result.
+ *
+ * Problem. Sections may stand in any order but need one another: limits name identities, plans are
+ * named by limits.
+ *
+ * Idea. The top level is only sorted into slots; then each section is read in the order of need,
+ * present or not. Everything goes into one region; an error frees it whole.
+ *
+ * Invariants:
+ *   1. *out is NULL unless 0 is returned, and then no error was reported.
+ *   2. The text and the tree are gone afterwards: the policy owns all that it points to. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "policy/loader.h"
+
+#define VERSION 1
+
+/* ---- top level --------------------------------------------------------------------------- */
+
+#define SECTION_READER(name, section)                                               \
+    static void name(struct wr_loader *ld, const struct wr_yaml *value, void *into) \
+    {                                                                               \
+        (void)into;                                                                 \
+        ld->sections[section] = value;                                              \
+    }
+SECTION_READER(on_version, WR_SECTION_VERSION)
+SECTION_READER(on_arena, WR_SECTION_ARENA)
+SECTION_READER(on_identity, WR_SECTION_IDENTITY)
+SECTION_READER(on_costs, WR_SECTION_COSTS)
+SECTION_READER(on_limits, WR_SECTION_LIMITS)
+SECTION_READER(on_bans, WR_SECTION_BANS)
+SECTION_READER(on_answers, WR_SECTION_ANSWERS)
+SECTION_READER(on_routes, WR_SECTION_ROUTES)
+
+static void read_version(struct wr_loader *ld)
+{
+    const struct wr_yaml *node = ld->sections[WR_SECTION_VERSION];
+
+    if (node == NULL)
+        wr_diag_add(ld->diag, WR_ERROR, 1, 1, "expected version: %d in a policy, found none",
+                    VERSION);
+    else if (node->kind != WR_YAML_SCALAR || strcmp(node->text, "1") != 0)
+        wr_error(ld, node, "version: expected %d, found %s", VERSION, wr_found(node).text);
+}
+
+static bool is_empty(const struct wr_yaml *root)
+{
+    return root == NULL || (root->kind == WR_YAML_SCALAR && root->len == 0);
+}
+
+static void read_policy(struct wr_loader *ld, const struct wr_yaml *root)
+{
+    static const struct wr_key keys[] = {
+        {"version", on_version}, {"arena", on_arena},   {"identity", on_identity},
+        {"costs", on_costs},     {"limits", on_limits}, {"bans", on_bans},
+        {"answers", on_answers}, {"routes", on_routes},
+    };
+    static const struct wr_map_spec spec = {"a policy", keys, sizeof keys / sizeof keys[0], false};
+
+    if (is_empty(root)) {
+        wr_diag_add(ld->diag, WR_ERROR, 1, 1, "expected a policy, found nothing");
+        return;
+    }
+    if (!wr_read_map(ld, root, &spec, NULL))
+        return;
+    read_version(ld);
+    wr_read_arena(ld);
+    wr_read_answers(ld);
+    wr_read_identity(ld);
+    wr_read_plans(ld);
+    wr_read_limits(ld);
+    wr_read_costs(ld);
+    wr_read_routes(ld);
+    wr_read_bans(ld);
+    if (ld->policy->limit_count == 0 && ld->sections[WR_SECTION_BANS] == NULL &&
+        ld->sections[WR_SECTION_LIMITS] == NULL)
+        wr_error(ld, root, "expected limits in a policy, found none");
+}
+
+/* ---- life -------------------------------------------------------------------------------- */
+
+/* A key for the policy's own tables: what callers send must not be aimed at them. */
+static struct wr_sip_key fresh_secret(void)
+{
+    struct wr_sip_key secret = {{0, 0}};
+
+    if (getrandom(&secret, sizeof secret, GRND_NONBLOCK) != (ssize_t)sizeof secret)
+        secret.k[0] = (uint64_t)(uintptr_t)&secret; /* early boot: where the stack lies is random */
+    return secret;
+}
+
+void wr_policy_free(struct wr_policy *policy)
+{
+    if (policy == NULL)
+        return;
+    wr_region_fini(&policy->region);
+    free(policy);
+}
+
+/* Compile the tree. |diag| is not NULL. */
+static int compile(struct wr_policy *policy, const struct wr_yaml *root, struct wr_region *scratch,
+                   struct wr_diag *diag)
+{
+    struct wr_loader ld = {
+        .policy = policy, .region = &policy->region, .scratch = scratch, .diag = diag};
+    size_t errors = diag->errors;
+
+    policy->values.secret = fresh_secret();
+    ld.names.secret = policy->values.secret;
+    read_policy(&ld, root);
+    if (policy->region.failed || scratch->failed || !wr_tree_finish(&policy->tree))
+        return WEIR_ENOMEM;
+    if (diag->errors > errors)
+        return WEIR_EPOLICY;
+    return 0;
+}
+
+int wr_policy_load_text(struct wr_policy **out, const char *text, size_t len, struct wr_diag *diag)
+{
+    struct wr_policy *policy = calloc(1, sizeof *policy);
+    struct wr_region scratch = {0};
+    const struct wr_yaml *root;
+    int result = WEIR_ENOMEM;
+
+    *out = NULL;
+    if (policy == NULL)
+        return WEIR_ENOMEM;
+    if (wr_yaml_parse(&root, text, len, &scratch, diag))
+        result = compile(policy, root, &scratch, diag);
+    else if (!scratch.failed)
+        result = WEIR_EPOLICY;
+    wr_region_fini(&scratch);
+    if (result != 0) {
+        wr_policy_free(policy);
+        return result;
+    }
+    *out = policy;
+    return 0;
+}
+
+/* ---- files ------------------------------------------------------------------------------- */
+
+/* Read all of |fd|, at most one byte more than a policy may have. Returns 0, WEIR_EIO, WEIR_ENOMEM;
+ * |*text| is to be freed. */
+static int read_all(int fd, char **text, size_t *len)
+{
+    size_t room = WR_POLICY_BYTES_MAX + 1;
+    char *buffer = malloc(room);
+
+    *text = buffer;
+    *len = 0;
+    if (buffer == NULL)
+        return WEIR_ENOMEM;
+    while (*len < room) {
+        ssize_t n = read(fd, buffer + *len, room - *len);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return WEIR_EIO;
+        if (n == 0)
+            break;
+        *len += (size_t)n;
+    }
+    return 0;
+}
+
+/* Open |path| if it can be read to an end. Returns a descriptor, or -1, reported. */
+static int open_policy(const char *path, struct wr_diag *diag)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    struct stat st;
+
+    if (fd < 0 || fstat(fd, &st) != 0) {
+        wr_diag_add(diag, WR_ERROR, 0, 0, "expected a policy to read: %s", strerror(errno));
+    } else if (S_ISDIR(st.st_mode)) {
+        wr_diag_add(diag, WR_ERROR, 0, 0, "expected a file, found a directory");
+    } else {
+        return fd;
+    }
+    if (fd >= 0)
+        (void)close(fd);
+    return -1;
+}
+
+int wr_policy_load(struct wr_policy **out, const char *path, struct wr_diag *diag)
+{
+    char *text = NULL;
+    size_t len = 0;
+    int result, fd;
+
+    *out = NULL;
+    fd = open_policy(path, diag);
+    if (fd < 0)
+        return WEIR_EIO;
+    result = read_all(fd, &text, &len);
+    if (result == WEIR_EIO)
+        wr_diag_add(diag, WR_ERROR, 0, 0, "expected a policy to read: %s", strerror(errno));
+    (void)close(fd);
+    if (result == 0)
+        result = wr_policy_load_text(out, text, len, diag);
+    free(text);
+    return result;
+}
+
+/* ---- looking ----------------------------------------------------------------------------- */
+
+const struct wr_policy_settings *wr_policy_settings(const struct wr_policy *policy)
+{
+    return &policy->settings;
+}
+
+size_t wr_policy_limit_count(const struct wr_policy *policy)
+{
+    return policy->limit_count;
+}
+
+const struct wr_policy_limit *wr_policy_limit(const struct wr_policy *policy, size_t index)
+{
+    return index < policy->limit_count ? &policy->limits[index] : NULL;
+}
+
+size_t wr_policy_plan_count(const struct wr_policy *policy)
+{
+    return policy->plan_count;
+}
+
+const char *wr_policy_plan(const struct wr_policy *policy, size_t index)
+{
+    return index < policy->plan_count ? policy->plans[index] : NULL;
+}
+
+unsigned wr_policy_default_plan(const struct wr_policy *policy)
+{
+    return policy->default_plan;
+}
+
+size_t wr_policy_field_count(const struct wr_policy *policy)
+{
+    return policy->field_count;
+}
+
+const char *wr_policy_field(const struct wr_policy *policy, size_t index,
+                            enum weir_field_kind *kind)
+{
+    if (index >= policy->field_count)
+        return NULL;
+    if (kind != NULL)
+        *kind = policy->field_kinds[index];
+    return policy->fields[index];
+}

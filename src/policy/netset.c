@@ -1,0 +1,46 @@
+/* netset.c - networks as a sorted list.
+ *
+ * Idea. Two networks are either apart or one holds the other. Sorted by first address, the wider
+ * first, a network held by another directly follows it or one that it holds as well: one pass drops
+ * them. What is left lies apart, so only the last network that starts at or before an address can
+ * hold it.
+ *
+ * Rejected: a tree of bits (more memory and code for the few networks that policies name). */
+#include "policy/netset.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static int by_start(const void *a, const void *b)
+{
+    const struct wr_net *x = a, *y = b;
+    int order = memcmp(x->ip.bytes, y->ip.bytes, sizeof x->ip.bytes);
+
+    return order != 0 ? order : (int)x->prefix - (int)y->prefix;
+}
+
+void wr_netset_make(struct wr_netset *set, struct wr_net *nets, size_t count)
+{
+    set->nets = nets;
+    set->count = 0;
+    if (count == 0)
+        return;
+    qsort(nets, count, sizeof *nets, by_start);
+    for (size_t i = 0; i < count; i++)
+        if (set->count == 0 || !wr_net_contains(&nets[set->count - 1], &nets[i].ip))
+            nets[set->count++] = nets[i];
+}
+
+bool wr_netset_holds(const struct wr_netset *set, const struct wr_ip *ip)
+{
+    size_t low = 0, high = set->count; /* nets[..low) start at or before ip, nets[high..) after */
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (memcmp(set->nets[middle].ip.bytes, ip->bytes, sizeof ip->bytes) <= 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low > 0 && wr_net_contains(&set->nets[low - 1], ip);
+}

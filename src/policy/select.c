@@ -1,0 +1,307 @@
+/* select.c - which limits does a request meet, and by which keys?
+ *
+ * Problem. This runs for every request in the web server's worker: it must cost what the request
+ * matches, not what the policy holds, and must not allocate.
+ *
+ * Idea. Four steps, each skipped where the policy does not ask for it: find the client; find the
+ * plan; walk the path once through the tree of all patterns, collecting limits, costs and the
+ * route; make the keys of the limits found. Identities are resolved when first needed.
+ *
+ * Invariants:
+ *   1. selected[] is in the order of the file, each limit once, with the most specific of its
+ *      patterns that matched.
+ *   2. Key parts point to memory that outlives the call: the request, the policy, |out| itself.
+ *   3. An empty value is a missing value; a value that the host program gives, empty or not, wins
+ *      over a header.
+ *   4. Every bound is the policy's or WEIR_LIMITS_MAX; nothing a caller sends lengthens a loop but
+ *      the length of what it sent. */
+#include <string.h>
+
+#include "policy/compiled.h"
+#include "policy/forwarded.h"
+#include "policy/path.h"
+
+/* One limit that matches, before its key is made. */
+struct found {
+    uint32_t rank; /* of |pattern| */
+    uint16_t limit;
+    const char *pattern; /* NULL: the limit has no path */
+};
+
+struct selecting {
+    const struct wr_policy *policy;
+    const struct weir_request *request;
+    struct wr_selection *out;
+    uint64_t method;    /* its bit */
+    bool peer_trusted;  /* the peer is an address in identity.ip.trusted */
+    uint32_t resolved;  /* bit: identities[] below is filled */
+    uint32_t cost_rule; /* the first one that matches; cost_count: none */
+    uint32_t route_rank;
+    uint32_t count;
+    bool over_max;
+    struct found found[WEIR_LIMITS_MAX];
+    struct weir_slice identities[WR_IDENTITIES_MAX]; /* len 0: missing */
+};
+
+static struct weir_slice field(const struct selecting *s, int index)
+{
+    if (index < 0 || (size_t)index >= s->request->field_count)
+        return (struct weir_slice){NULL, 0};
+    return s->request->fields[index];
+}
+
+static struct weir_slice trimmed(struct weir_slice value)
+{
+    while (value.len > 0 && (*value.ptr == ' ' || *value.ptr == '\t')) {
+        value.ptr++;
+        value.len--;
+    }
+    while (value.len > 0 && (value.ptr[value.len - 1] == ' ' || value.ptr[value.len - 1] == '\t'))
+        value.len--;
+    return value;
+}
+
+/* ---- the client -------------------------------------------------------------------------- */
+
+static void find_client(struct selecting *s)
+{
+    const struct wr_policy *policy = s->policy;
+    struct wr_selection *out = s->out;
+    struct wr_ip peer;
+
+    out->client_is_host = !wr_ip_parse_hostport(s->request->peer, &peer);
+    if (out->client_is_host) {
+        out->client = (struct wr_ip){{0}};
+        out->client_host = s->request->peer;
+        return;
+    }
+    s->peer_trusted = wr_netset_holds(&policy->client.trusted, &peer);
+    out->client = policy->client.from == WR_FROM_PEER
+                      ? peer
+                      : wr_client_find(&policy->client, &peer, field(s, policy->client.field));
+    out->client_host = (struct weir_slice){NULL, 0};
+    for (size_t i = 0; i < policy->prefix_count; i++)
+        out->masked[i] = wr_ip_mask(out->client, policy->prefixes[i]);
+}
+
+/* ---- identities, plan, bans -------------------------------------------------------------- */
+
+/* The value of an identity; len 0: missing. */
+static struct weir_slice identity_value(struct selecting *s, unsigned index)
+{
+    const struct wr_identity *identity = &s->policy->identities[index];
+    struct weir_slice value;
+
+    if ((s->resolved >> index & 1) != 0)
+        return s->identities[index];
+    value = field(s, identity->given);
+    if (value.ptr == NULL && identity->header >= 0 && (identity->trust_anyone || s->peer_trusted))
+        value = trimmed(field(s, identity->header));
+    s->identities[index] = value;
+    s->resolved |= UINT32_C(1) << index;
+    return value;
+}
+
+static unsigned find_plan(struct selecting *s)
+{
+    const struct wr_policy *policy = s->policy;
+    const struct wr_table_entry *entry = NULL;
+
+    if (s->request->plan >= 0 && (size_t)s->request->plan < policy->plan_count)
+        return (unsigned)s->request->plan;
+    if (policy->key_identity >= 0) {
+        struct weir_slice key = identity_value(s, (unsigned)policy->key_identity);
+        if (key.len > 0)
+            entry = wr_table_find(&policy->values, WR_TAG_PLAN_KEY, key);
+    }
+    if (entry == NULL && policy->plan_field >= 0 && s->peer_trusted) {
+        struct weir_slice name = trimmed(field(s, policy->plan_field));
+        if (name.len > 0)
+            entry = wr_table_find(&policy->values, WR_TAG_PLAN_NAME, name);
+    }
+    return entry != NULL ? entry->value : policy->default_plan;
+}
+
+static bool is_banned(struct selecting *s)
+{
+    const struct wr_policy *policy = s->policy;
+
+    if (!s->out->client_is_host && wr_netset_holds(&policy->banned, &s->out->client))
+        return true;
+    for (uint32_t rest = policy->banned_identities; rest != 0; rest &= rest - 1) {
+        unsigned index = (unsigned)__builtin_ctz(rest);
+        struct weir_slice value = identity_value(s, index);
+        if (value.len > 0 && wr_table_find(&policy->values, WR_TAG_BANNED + index, value) != NULL)
+            return true;
+    }
+    return false;
+}
+
+/* ---- matching ---------------------------------------------------------------------------- */
+
+static uint64_t method_bit(const struct wr_policy *policy, struct weir_slice method)
+{
+    for (size_t i = 0; i < policy->method_count; i++)
+        if (policy->methods[i].len == method.len &&
+            memcmp(policy->methods[i].ptr, method.ptr, method.len) == 0)
+            return UINT64_C(1) << i;
+    return WR_METHOD_OTHER;
+}
+
+/* Keep |limit| among the first WEIR_LIMITS_MAX of the file that match. */
+static void keep_limit(struct selecting *s, uint16_t limit, const char *pattern, uint32_t rank)
+{
+    uint32_t at = s->count;
+
+    if ((s->policy->rules[limit].methods & s->method) == 0 ||
+        s->policy->rules[limit].unlimited[s->out->plan])
+        return;
+    while (at > 0 && s->found[at - 1].limit > limit)
+        at--;
+    if (at > 0 && s->found[at - 1].limit == limit) { /* by another of its patterns */
+        if (rank < s->found[at - 1].rank)
+            s->found[at - 1] = (struct found){rank, limit, pattern};
+        return;
+    }
+    if (s->count == WEIR_LIMITS_MAX) {
+        s->over_max = true;
+        if (at == WEIR_LIMITS_MAX)
+            return;
+        s->count--;
+    }
+    memmove(&s->found[at + 1], &s->found[at], (s->count - at) * sizeof s->found[0]);
+    s->found[at] = (struct found){rank, limit, pattern};
+    s->count++;
+}
+
+static void keep_cost(struct selecting *s, uint32_t rule)
+{
+    if (rule < s->cost_rule && (s->policy->costs[rule].methods & s->method) != 0)
+        s->cost_rule = rule;
+}
+
+/* Apart, so that policies without paths do not pay for the stack that a path takes. */
+static __attribute__((noinline)) void match_path(struct selecting *s)
+{
+    struct wr_path path;
+    struct wr_walk walk;
+    const struct wr_tree_node *node;
+
+    wr_path_split(s->request->path, &path);
+    wr_walk_start(&walk, &s->policy->tree, &path);
+    while ((node = wr_walk_next(&walk)) != NULL) {
+        for (const struct wr_pattern_end *end = node->ends; end != NULL; end = end->next) {
+            if (end->rank < s->route_rank) {
+                s->route_rank = end->rank;
+                s->out->route = end->pattern;
+            }
+            if (end->use == WR_USE_LIMIT)
+                keep_limit(s, (uint16_t)end->index, end->pattern, end->rank);
+            else if (end->use == WR_USE_COST)
+                keep_cost(s, end->index);
+        }
+    }
+}
+
+static void match(struct selecting *s)
+{
+    const struct wr_policy *policy = s->policy;
+
+    for (size_t i = 0; i < policy->pathless_count; i++)
+        keep_limit(s, policy->pathless[i], NULL, UINT32_MAX);
+    for (size_t i = 0; i < policy->pathless_cost_count; i++)
+        keep_cost(s, policy->pathless_costs[i]);
+    if (policy->tree.root != NULL)
+        match_path(s);
+}
+
+/* ---- keys -------------------------------------------------------------------------------- */
+
+/* The client as a key part: |address| or |host| is its kind. */
+static struct wr_key_part client_part(const struct selecting *s, unsigned prefix, uint8_t address,
+                                      uint8_t host)
+{
+    struct wr_selection *out = s->out;
+
+    if (out->client_is_host)
+        return (struct wr_key_part){out->client_host, host};
+    return (struct wr_key_part){
+        {(const char *)out->masked[prefix].bytes, sizeof out->masked[prefix].bytes}, address};
+}
+
+/* Make one part of the key of |rule|. False: it is missing, and the limit skips or denies. */
+static bool make_part(struct selecting *s, const struct wr_rule *rule, unsigned index,
+                      const char *pattern, struct wr_key_part *part)
+{
+    const char *route;
+
+    switch (rule->part[index].source) {
+    case WR_BY_IP:
+        *part = client_part(s, rule->prefix, WR_PART_IP, WR_PART_HOST);
+        return true;
+    case WR_BY_ROUTE:
+        route = pattern != NULL ? pattern : s->out->route;
+        *part = (struct wr_key_part){{route, strlen(route)}, WR_PART_VALUE};
+        return true;
+    case WR_BY_METHOD:
+        *part = (struct wr_key_part){s->request->method, WR_PART_VALUE};
+        return true;
+    case WR_BY_IDENTITY:
+    default:
+        *part = (struct wr_key_part){identity_value(s, rule->part[index].identity), WR_PART_VALUE};
+        if (part->bytes.len > 0)
+            return true;
+        if (rule->when_missing != WR_MISSING_IP)
+            return false;
+        *part = client_part(s, rule->prefix, WR_PART_FALLBACK, WR_PART_FALLBACK_HOST);
+        return true;
+    }
+}
+
+static void make_keys(struct selecting *s)
+{
+    struct wr_selection *out = s->out;
+
+    for (uint32_t i = 0; i < s->count; i++) {
+        const struct wr_rule *rule = &s->policy->rules[s->found[i].limit];
+        struct wr_selected *selected = &out->selected[out->count];
+        unsigned parts = 0;
+        while (parts < rule->parts &&
+               make_part(s, rule, parts, s->found[i].pattern, &selected->part[parts]))
+            parts++;
+        if (parts < rule->parts && rule->when_missing == WR_MISSING_SKIP)
+            continue;
+        selected->limit = s->found[i].limit;
+        selected->deny_missing = parts < rule->parts;
+        selected->parts = (uint8_t)parts;
+        out->count++;
+    }
+}
+
+void wr_policy_select(const struct wr_policy *policy, const struct weir_request *request,
+                      struct wr_selection *out)
+{
+    struct selecting s;
+
+    s.policy = policy;
+    s.request = request;
+    s.out = out;
+    s.method = policy->method_count > 0 ? method_bit(policy, request->method) : WR_METHOD_OTHER;
+    s.peer_trusted = false;
+    s.resolved = 0;
+    s.cost_rule = (uint32_t)policy->cost_count;
+    s.route_rank = UINT32_MAX;
+    s.count = 0;
+    s.over_max = false;
+    out->route = "";
+    out->count = 0;
+    find_client(&s);
+    out->plan = policy->plan_count > 1 ? find_plan(&s) : 0;
+    out->banned = is_banned(&s);
+    match(&s);
+    out->over_max = s.over_max;
+    out->cost = request->cost_units >= 0           ? request->cost_units
+                : s.cost_rule < policy->cost_count ? policy->costs[s.cost_rule].cost
+                                                   : 1;
+    make_keys(&s);
+}
