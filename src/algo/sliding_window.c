@@ -12,7 +12,7 @@
  *
  * Bound. Over any interval of length L: admitted <= N + N * L / W, no worse than a token bucket of
  * burst N; so over one W less than 2 N, and that only where the previous window's all came at its
- * end. Proof in docs/algorithms.md. Where requests come evenly it is N.
+ * end. Proof in docs/algorithms.md. Where requests come evenly it is N, less one.
  *
  * Retry. est falls by previous / W a ns; at the boundary current becomes previous. With
  * r = N - c - current: r >= 0 passes in this window, when W - e' <= r W / previous, at the boundary
