@@ -80,10 +80,11 @@ bool wr_arena_class_get(const struct wr_arena *arena, uint16_t number, struct wr
 /* ---- slots --------------------------------------------------------------------------------- */
 
 /* A key's hash (SipHash under the arena's secret) says where its bucket is and what its fingerprint
- * is: the high 52 bits. */
-
-/* Start fetching the bucket of |hash| into the cache. */
-void wr_slot_prefetch(const struct wr_arena *arena, uint64_t hash);
+ * is: the high 52 bits. Finding and changing a slot are inline, in slot_inline.h:
+ *
+ *   wr_slot_prefetch  start fetching the bucket of a hash into the cache
+ *   wr_slot_find      look a key up by its fingerprint alone; reads only
+ *   wr_slot_put       store a state if nothing has changed since it was found */
 
 /* A slot as it was read: what wr_slot_put expects to find unchanged. */
 struct wr_slot_view {
@@ -92,16 +93,6 @@ struct wr_slot_view {
     uint64_t state;       /* 0 without a slot */
     uint16_t class_id;    /* of the slot; may differ from the one wanted: convert the state */
 };
-
-/* Look the key up by its fingerprint alone. Reads only. */
-void wr_slot_find(const struct wr_arena *arena, uint64_t hash, struct wr_slot_view *view);
-
-/* Store |state| under |class| for the key |view| was read for, if nothing has changed since.
- * Without a slot: takes a free one or evicts the slot of its bucket with the least fraction of its
- * limit in use, the newcomer (|worth|) among the candidates. Returns: 0, WEIR_EAGAIN (look it up
- * again), WEIR_EFULL (all others are worth more: decided without being stored, counted). */
-int wr_slot_put(struct wr_arena *arena, uint64_t hash, const struct wr_slot_view *view,
-                uint16_t class_id, uint64_t state, const struct wr_worth *worth, int64_t now_ns);
 
 /* Empty the slot of a key, list and all. Returns 0, WEIR_ENOENT or WEIR_EBUSY. */
 int wr_slot_drop(struct wr_arena *arena, uint64_t hash);
@@ -119,5 +110,7 @@ enum wr_arena_counter {
 };
 uint64_t wr_arena_count(const struct wr_arena *arena, enum wr_arena_counter counter);
 uint64_t wr_arena_slots(const struct wr_arena *arena);
+
+#include "store/slot_inline.h"
 
 #endif

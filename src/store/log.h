@@ -12,33 +12,42 @@
 /* An open, locked list. On the caller's stack, for the length of one decision; fields are log.c's
  * but for |live|. */
 struct wr_log {
+    uint32_t live; /* stamps in (now - window, now]; those that noise put ahead of now included */
+    uint32_t first, last, offset; /* of the copy being edited, as in struct wr_list */
+    int64_t last_ns;
+    uint32_t last_tick;
+    uint32_t tail;                  /* the last node we have, at or behind last */
+    uint32_t old_first, drop_first; /* old_first .. drop_first: nodes that fell out at the front */
+    uint32_t ref;                   /* of the head; 0: no list is open */
+    bool changed;
     struct wr_arena *arena;
     uint64_t hash;
     struct wr_slot *slot;
     struct wr_log_head *head;
     int64_t now_ns;
-    int64_t window_ns;
-    int64_t tick_ns;
-    uint32_t live;                /* stamps in (now - window, now] */
-    uint32_t first, last, offset; /* of the copy being edited */
-    int64_t last_ns;
+    struct wr_class class;
+    struct wr_worth worth;
     uint16_t class_id;
 };
 
 /* How many stamps of the key are live at |now_ns|, without the lock: a look, for the first pass
  * over several limits. |*oldest_ns|, |*newest_ns|: stamps, 0 when none is live. Never fails: a list
- * that is being edited is read from its valid copy. */
+ * that is being edited is read from its valid copy. A list of another class counts by that class's
+ * ticks and this one's window. */
 uint32_t wr_log_peek(const struct wr_arena *arena, uint64_t hash, uint16_t class_id, int64_t now_ns,
                      int64_t *oldest_ns, int64_t *newest_ns);
 
 /* Find or make the list of |hash|, lock it, and drop the stamps that are |window_ns| old or older.
  * A list whose slot has another class keeps its stamps (converted to the new resolution). |worth|:
- * of the key after the charge, should a slot have to be evicted. Returns: 0; WEIR_EBUSY (held by a
- * live process that does not run), WEIR_EFULL (no slot or no node). */
+ * of the key after the charge, should a slot or a list have to be evicted. Returns: 0; WEIR_EBUSY
+ * (held by a live process that does not run, or the arena has no room for lists at all), WEIR_EFULL
+ * (all others are worth more: to be decided as a key never seen, counted), WEIR_EINVAL (not a class
+ * of lists); only after 0 is there anything to close. */
 int wr_log_open(struct wr_log *log, struct wr_arena *arena, uint64_t hash, uint16_t class_id,
                 const struct wr_worth *worth, int64_t now_ns);
 
-/* The |k|-th oldest live stamp, k < live, in ns (rounded down to the tick). Walks k / 15 nodes. */
+/* The |k|-th oldest live stamp, k < live, in ns: a moment, rounded up to the tick, so that no stamp
+ * stops counting before its window is over. Walks k / 15 nodes. */
 int64_t wr_log_stamp(const struct wr_log *log, uint32_t k);
 
 /* Append |count| stamps of |now_ns|; a stamp before the newest one is stored as the newest one.

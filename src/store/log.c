@@ -1,0 +1,514 @@
+/* log.c - what a decision does with a list of stamps: open, look, append, remove, close.
+ *
+ * The edit lives in struct wr_log until it is committed (list.c). What it does to nodes meanwhile
+ * must be harmless to the copy that is still valid, in case we are killed:
+ *
+ *   append   writes ticks behind the valid end, and links new nodes behind the valid last one;
+ *            whoever comes next overwrites both. Into an emptied list it writes over stamps that
+ *            have all expired or been removed: they stay at or before last_ns, and so expired.
+ *   remove   shifts the newer stamps down over the removed ones, oldest first. Killed at any point,
+ *            the valid copy holds each stamp that was to stay, plus as many of them twice as were
+ * to go: as if what is removed had stayed a little longer, and never one less. expire   changes no
+ * node.
+ *
+ * Nodes that fall out are given back after the commit. A kill before that loses them until
+ * wr_list_collect; new nodes linked and not committed likewise.
+ *
+ * Rejected: a ring per key, doubling as it grows (copies, 1.2 to 1.6 times the memory at 1000
+ * stamps, slower); a lock-free ring of 64-bit stamps (twice the memory, and with 32 bits it denies
+ * falsely); shifting the older stamps up, which in a singly linked chain overwrites a stamp before
+ * it is copied. */
+#include "store/log.h"
+
+#include <string.h>
+
+#include "base/units.h"
+#include "store/evict.h"
+#include "store/list.h"
+#include "store/node.h"
+#include "store/slot.h"
+
+#define OPEN_TRIES 64 /* of opening a list that others drop and make meanwhile */
+
+/* ---- looking ------------------------------------------------------------------------------- */
+
+static bool list_class(const struct wr_arena *arena, uint16_t class_id, struct wr_class *class)
+{
+    return wr_arena_class_get(arena, class_id, class) && class->log_window_ns != 0;
+}
+
+static int64_t clamp_time(int64_t now_ns)
+{
+    return wr_min_i64(wr_max_i64(0, now_ns), WR_TIME_MAX_NS);
+}
+
+uint32_t wr_log_peek(const struct wr_arena *arena, uint64_t hash, uint16_t class_id, int64_t now_ns,
+                     int64_t *oldest_ns, int64_t *newest_ns)
+{
+    const struct wr_log_head *head;
+    struct wr_class class, have;
+    struct wr_slot_view view;
+
+    *oldest_ns = 0;
+    *newest_ns = 0;
+    wr_slot_find(arena, hash, &view);
+    if (view.slot == NULL || !list_class(arena, class_id, &class))
+        return 0;
+    if (view.class_id != class_id) {
+        if (!list_class(arena, view.class_id, &have))
+            return 0;
+        class.log_tick_ns = have.log_tick_ns;
+    }
+    head = wr_head_at(arena, view.state);
+    return head == NULL
+               ? 0
+               : wr_list_look(arena, head, &class, clamp_time(now_ns), oldest_ns, newest_ns);
+}
+
+/* ---- the edit ------------------------------------------------------------------------------ */
+
+static struct wr_list list_of(const struct wr_log *log)
+{
+    return (struct wr_list){log->first, log->last, log->live, log->offset, log->last_ns};
+}
+
+/* The node of the |k|-th oldest stamp, and its place there; NULL in a damaged list. */
+static struct wr_node *locate(const struct wr_log *log, uint32_t k, uint32_t *place)
+{
+    struct wr_node *node = wr_node_at(log->arena, log->first);
+    uint32_t hops = (log->offset + k) / WR_NODE_TICKS;
+
+    *place = (log->offset + k) % WR_NODE_TICKS;
+    for (; hops > 0 && node != NULL; hops--)
+        node = wr_node_at(log->arena, WR_LOAD(&node->next));
+    return node;
+}
+
+int64_t wr_log_stamp(const struct wr_log *log, uint32_t k)
+{
+    uint32_t place;
+    const struct wr_node *node = locate(log, k, &place);
+
+    if (node == NULL || k >= log->live)
+        return log->last_ns;
+    return wr_list_moment(log->last_ns, log->last_tick - WR_LOAD(&node->ticks[place]),
+                          log->class.log_tick_ns);
+}
+
+/* The next node to write to, behind last: one we have, or a new one. */
+static bool extend(struct wr_log *log)
+{
+    struct wr_node *last = wr_node_at(log->arena, log->last);
+    uint32_t next;
+
+    if (last != NULL && log->last != log->tail) {
+        next = WR_LOAD(&last->next);
+        if (wr_node_at(log->arena, next) == NULL)
+            return false; /* damaged */
+        log->last = next;
+        return true;
+    }
+    next = wr_list_node(log->arena, &log->worth, log->now_ns);
+    if (next == 0)
+        return false;
+    WR_CRASH_POINT("append: node taken");
+    if (last != NULL)
+        WR_STORE(&last->next, next);
+    else
+        log->first = next;
+    log->last = log->tail = next;
+    return true;
+}
+
+/* Append one stamp, a multiple of the tick and not before the newest. */
+static bool push(struct wr_log *log, int64_t stamp_ns)
+{
+    uint32_t place = (log->offset + log->live) % WR_NODE_TICKS;
+    struct wr_node *node;
+
+    if (log->live >= WR_LIST_MAX)
+        return false;
+    if (log->live == 0) {
+        log->offset = place = 0;
+        log->last_tick = 0;
+        if (log->last == 0 && !extend(log))
+            return false;
+    } else {
+        log->last_tick += (uint32_t)((stamp_ns - log->last_ns) / log->class.log_tick_ns);
+        if (place == 0 && !extend(log))
+            return false;
+    }
+    node = wr_node_at(log->arena, log->last);
+    if (node == NULL)
+        return false;
+    WR_STORE(&node->ticks[place], log->last_tick);
+    log->last_ns = stamp_ns;
+    log->live++;
+    log->changed = true;
+    return true;
+}
+
+int wr_log_append(struct wr_log *log, uint32_t count, int64_t *stamp_ns)
+{
+    const struct wr_log before = *log;
+    int64_t tick_ns = log->class.log_tick_ns;
+    int64_t stamp = (log->now_ns + tick_ns - 1) / tick_ns * tick_ns;
+
+    *stamp_ns = log->live == 0 ? stamp : wr_max_i64(stamp, log->last_ns);
+    for (uint32_t i = 0; i < count; i++) {
+        if (push(log, *stamp_ns))
+            continue;
+        /* Back to what it was, but for the nodes: those are behind last, and given back at close.
+         */
+        log->live = before.live;
+        log->last = before.last != 0 ? before.last : log->first;
+        log->offset = before.offset;
+        log->last_ns = before.last_ns;
+        log->last_tick = before.last_tick;
+        log->changed = before.changed || before.last != log->last;
+        (void)WR_ADD(&log->arena->header->counters[WR_NO_NODES], 1);
+        return WEIR_EFULL;
+    }
+    WR_CRASH_POINT("append: written");
+    return 0;
+}
+
+/* Where the stamps of tick |tick| begin, and how many there are; 0 for none. */
+static uint32_t find_equal(const struct wr_log *log, uint32_t tick, uint32_t *at)
+{
+    struct wr_node *node = wr_node_at(log->arena, log->first);
+    uint32_t place = log->offset, equal = 0;
+
+    for (uint32_t k = 0; k < log->live && node != NULL; k++) {
+        if (WR_LOAD(&node->ticks[place]) == tick) {
+            *at = equal == 0 ? k : *at;
+            equal++;
+        } else if (equal > 0) {
+            break;
+        }
+        if (++place == WR_NODE_TICKS) {
+            place = 0;
+            node = wr_node_at(log->arena, WR_LOAD(&node->next));
+        }
+    }
+    return equal;
+}
+
+/* Move the stamps from |at| + |by| on down by |by|. False: the list is damaged. */
+static bool shift_down(struct wr_log *log, uint32_t at, uint32_t by)
+{
+    uint32_t to_place, from_place;
+    struct wr_node *to = locate(log, at, &to_place);
+    struct wr_node *from = locate(log, at + by, &from_place);
+
+    for (uint32_t k = at; k + by < log->live; k++) {
+        if (to == NULL || from == NULL)
+            return false;
+        WR_STORE(&to->ticks[to_place], WR_LOAD(&from->ticks[from_place]));
+        WR_CRASH_POINT("remove: one shifted");
+        if (++to_place == WR_NODE_TICKS) {
+            to_place = 0;
+            to = wr_node_at(log->arena, WR_LOAD(&to->next));
+        }
+        if (++from_place == WR_NODE_TICKS) {
+            from_place = 0;
+            from = wr_node_at(log->arena, WR_LOAD(&from->next));
+        }
+    }
+    return true;
+}
+
+/* The reference of the node that holds the newest stamp. */
+static uint32_t last_node(const struct wr_log *log)
+{
+    uint32_t ref = log->first;
+    uint32_t hops = log->live == 0 ? 0 : (log->offset + log->live - 1) / WR_NODE_TICKS;
+
+    for (; hops > 0; hops--) {
+        const struct wr_node *node = wr_node_at(log->arena, ref);
+        if (node == NULL)
+            return log->first;
+        ref = WR_LOAD(&node->next);
+    }
+    return ref;
+}
+
+uint32_t wr_log_remove(struct wr_log *log, int64_t stamp_ns, uint32_t count)
+{
+    int64_t age_ns = log->last_ns - stamp_ns, tick_ns = log->class.log_tick_ns;
+    uint32_t at = 0, found, tick;
+    struct wr_list list;
+
+    if (log->live == 0 || stamp_ns < 0 || age_ns < 0 || age_ns % tick_ns != 0 ||
+        age_ns / tick_ns > UINT32_MAX)
+        return 0;
+    tick = log->last_tick - (uint32_t)(age_ns / tick_ns);
+    found = (uint32_t)wr_min_u64(count, find_equal(log, tick, &at));
+    if (found == 0 || !shift_down(log, at, found))
+        return 0;
+    log->live -= found;
+    log->last = last_node(log);
+    log->changed = true;
+    if (log->live == 0) {
+        log->offset = 0;
+        return found;
+    }
+    list = list_of(log);
+    tick = wr_list_last_tick(log->arena, &list);
+    log->last_ns = wr_list_moment(log->last_ns, log->last_tick - tick, tick_ns);
+    log->last_tick = tick;
+    return found;
+}
+
+/* ---- open and close ------------------------------------------------------------------------ */
+
+/* Take |list|, read under |class|, as what is to be edited. */
+static bool load(struct wr_log *log, const struct wr_class *class)
+{
+    struct wr_list list;
+    bool sound = wr_list_read(log->arena, log->head, &list);
+
+    wr_list_settle(&list, class, log->now_ns);
+    log->old_first = list.first;
+    log->tail = list.last;
+    log->drop_first = 0;
+    log->changed = false;
+    if (sound && list.count > 0) {
+        uint32_t count = list.count;
+        sound = wr_list_expire(log->arena, &list, class, log->now_ns, &log->drop_first);
+        log->changed = list.count != count;
+    }
+    log->first = list.first;
+    log->last = list.last;
+    log->offset = list.offset;
+    log->live = list.count;
+    log->last_ns = list.last_ns;
+    log->last_tick = wr_list_last_tick(log->arena, &list);
+    return sound;
+}
+
+/* Lock the list that |view| refers to. Returns 0; WEIR_EAGAIN: it is not that slot's any more. */
+static int lock(struct wr_log *log, const struct wr_slot_view *view)
+{
+    struct wr_log_head *head = wr_head_at(log->arena, view->state);
+    int rc;
+
+    if (head != NULL) {
+        rc = wr_list_lock(log->arena, head);
+        if (rc != 0)
+            return rc;
+        if (WR_LOAD(&view->slot->state) == view->state &&
+            WR_LOAD(&view->slot->word) == view->word && WR_LOAD(&head->word) == view->word &&
+            WR_LOAD(&head->slot) == wr_slot_index(log->arena, view->slot)) {
+            log->slot = view->slot;
+            log->head = head;
+            log->ref = (uint32_t)view->state;
+            return 0;
+        }
+        wr_list_unlock(head);
+        if (WR_LOAD(&view->slot->state) != view->state || WR_LOAD(&view->slot->word) != view->word)
+            return WEIR_EAGAIN;
+    }
+    /* The slot refers to nothing, or to a list that knows nothing of it: damaged. */
+    if (wr_cas16(view->slot, view->word, view->state, 0, 0))
+        (void)WR_ADD(&log->arena->header->counters[WR_QUARANTINED], 1);
+    return WEIR_EAGAIN;
+}
+
+/* Empty a damaged list that is locked; what it refers to is lost until wr_list_collect. */
+static void quarantine(struct wr_log *log)
+{
+    const struct wr_list none = {0};
+
+    wr_list_publish(log->head, &none);
+    (void)WR_ADD(&log->arena->header->counters[WR_QUARANTINED], 1);
+    (void)load(log, &log->class);
+}
+
+static int enter(struct wr_log *log, const struct wr_slot_view *view)
+{
+    int rc = lock(log, view);
+
+    if (rc == 0 && !load(log, &log->class))
+        quarantine(log);
+    return rc;
+}
+
+/* A new list, locked, that |slot| does not refer to yet. */
+static int begin(struct wr_log *log, struct wr_slot *slot)
+{
+    uint64_t word = wr_slot_word(log->hash, log->class_id);
+
+    log->ref = wr_list_new(log->arena, slot, word, &log->worth, log->now_ns);
+    if (log->ref == 0) {
+        bool none = log->arena->head_count == 0;
+        (void)WR_ADD(&log->arena->header->counters[none ? WR_NO_NODES : WR_UNSTORED], 1);
+        return none ? WEIR_EBUSY : WEIR_EFULL;
+    }
+    log->slot = slot;
+    log->head = wr_head_at(log->arena, log->ref);
+    (void)load(log, &log->class);
+    return 0;
+}
+
+/* The key has no slot: take one. */
+static int make(struct wr_log *log)
+{
+    uint64_t word = wr_slot_word(log->hash, log->class_id);
+    struct wr_victim victim;
+    unsigned excluded = 0;
+    int rc = WEIR_EFULL;
+
+    for (int i = 0; i < WR_BUCKET_SLOTS; i++) {
+        rc = wr_slot_choose(log->arena, log->hash, &log->worth, log->now_ns, excluded, &victim);
+        if (rc == 0)
+            rc = begin(log, victim.slot);
+        if (rc != 0)
+            return rc;
+        rc = wr_slot_take(log->arena, &victim, word, log->ref);
+        WR_CRASH_POINT("make: slot taken");
+        if (rc == 0)
+            return 0;
+        wr_list_dispose(log->arena, log->head);
+        if (rc != WEIR_EBUSY)
+            return rc;
+        excluded |= 1U << (wr_slot_index(log->arena, victim.slot) % WR_BUCKET_SLOTS);
+    }
+    return rc;
+}
+
+/* Append what is live of |old| to the new list |log|, each stamp at its moment, rounded up. */
+static bool copy_stamps(struct wr_log *log, const struct wr_log *old)
+{
+    struct wr_node *node = wr_node_at(old->arena, old->first);
+    int64_t tick_ns = log->class.log_tick_ns;
+    uint32_t place = old->offset;
+
+    for (uint32_t k = 0; k < old->live && node != NULL; k++) {
+        uint32_t age = old->last_tick - WR_LOAD(&node->ticks[place]);
+        int64_t stamp = wr_list_moment(old->last_ns, age, old->class.log_tick_ns);
+        stamp = (wr_max_i64(0, stamp) + tick_ns - 1) / tick_ns * tick_ns;
+        if (log->now_ns - stamp < log->class.log_window_ns &&
+            !push(log, log->live == 0 ? stamp : wr_max_i64(stamp, log->last_ns)))
+            return false;
+        if (++place == WR_NODE_TICKS) {
+            place = 0;
+            node = wr_node_at(old->arena, WR_LOAD(&node->next));
+        }
+    }
+    return true;
+}
+
+/* Commit the edit, without unlocking. */
+static void commit(struct wr_log *log)
+{
+    struct wr_list list = list_of(log);
+    struct wr_node *last;
+
+    if (log->changed)
+        wr_list_publish(log->head, &list);
+    if (log->drop_first != 0)
+        wr_node_put_chain(log->arena, log->old_first, log->drop_first);
+    last = wr_node_at(log->arena, log->last);
+    if (last != NULL && log->last != log->tail)
+        wr_node_put_chain(log->arena, WR_LOAD(&last->next), log->tail);
+    log->changed = false;
+    log->drop_first = 0;
+    log->tail = log->last;
+    log->old_first = log->first;
+}
+
+/* The key's slot has a list of another class: make a new list of its stamps, then let the slot
+ * refer to that. Both are locked; nobody but us knows of the new one, so nobody waits for both. */
+static int rebuild(struct wr_log *log, const struct wr_slot_view *view, const struct wr_class *have)
+{
+    uint64_t word = wr_slot_word(log->hash, log->class_id);
+    struct wr_log old = *log;
+    bool done;
+    int rc;
+
+    old.class = *have;
+    rc = lock(&old, view);
+    if (rc != 0)
+        return rc;
+    if (!load(&old, have))
+        quarantine(&old);
+    rc = begin(log, view->slot);
+    if (rc == 0 && !copy_stamps(log, &old)) {
+        (void)WR_ADD(&log->arena->header->counters[WR_NO_NODES], 1);
+        rc = WEIR_EFULL;
+    }
+    if (rc != 0) {
+        if (log->ref != 0) {
+            commit(log);
+            wr_list_dispose(log->arena, log->head);
+        }
+        wr_list_unlock(old.head);
+        return rc;
+    }
+    commit(log);
+    done = wr_cas16(view->slot, view->word, view->state, word, log->ref);
+    WR_CRASH_POINT("rebuild: slot changed");
+    wr_list_dispose(log->arena, done ? old.head : log->head);
+    if (!done)
+        wr_list_unlock(old.head);
+    return done ? 0 : WEIR_EAGAIN;
+}
+
+/* The key's slot has another class: of lists, or of words, which leave no stamps. */
+static int convert(struct wr_log *log, const struct wr_slot_view *view)
+{
+    struct wr_class have;
+    int rc;
+
+    if (list_class(log->arena, view->class_id, &have))
+        return rebuild(log, view, &have);
+    rc = begin(log, view->slot);
+    if (rc != 0 || wr_cas16(view->slot, view->word, view->state,
+                            wr_slot_word(log->hash, log->class_id), log->ref))
+        return rc;
+    wr_list_dispose(log->arena, log->head);
+    return WEIR_EAGAIN;
+}
+
+int wr_log_open(struct wr_log *log, struct wr_arena *arena, uint64_t hash, uint16_t class_id,
+                const struct wr_worth *worth, int64_t now_ns)
+{
+    struct wr_slot_view view;
+    int rc = WEIR_EAGAIN;
+
+    memset(log, 0, sizeof *log);
+    log->arena = arena;
+    log->hash = hash;
+    log->class_id = class_id;
+    log->worth = *worth;
+    log->now_ns = clamp_time(now_ns);
+    if (!list_class(arena, class_id, &log->class))
+        return WEIR_EINVAL;
+    for (int i = 0; i < OPEN_TRIES && rc == WEIR_EAGAIN; i++) {
+        wr_slot_find(arena, hash, &view);
+        if (view.slot == NULL)
+            rc = make(log);
+        else if (view.class_id == class_id)
+            rc = enter(log, &view);
+        else
+            rc = convert(log, &view);
+    }
+    if (rc == WEIR_EAGAIN)
+        rc = WEIR_EBUSY;
+    if (rc != 0) {
+        log->ref = 0;
+        log->live = 0;
+    }
+    return rc;
+}
+
+void wr_log_close(struct wr_log *log)
+{
+    if (log->ref == 0)
+        return;
+    commit(log);
+    WR_CRASH_POINT("close: before unlocking");
+    wr_list_unlock(log->head);
+    log->ref = 0;
+}
