@@ -1,0 +1,92 @@
+/* json_write.c - any bytes as one JSON string.
+ *
+ * The bytes come from callers and from logs, so they may be anything. What is valid UTF-8 passes;
+ * every other byte becomes U+FFFD, one for one, so that the result is valid whatever came in. The
+ * check is the table of RFC 3629 section 4: no overlong forms, no surrogates, nothing above
+ * U+10FFFF. */
+#include <string.h>
+
+#include "wire/json.h"
+
+/* The length of the UTF-8 sequence that starts at |p|, or 0. */
+static size_t utf8_sequence(const unsigned char *p, size_t left)
+{
+    unsigned char low = 0x80, high = 0xbf; /* of the second byte */
+    size_t len;
+
+    if (p[0] >= 0xc2 && p[0] <= 0xdf)
+        len = 2;
+    else if (p[0] >= 0xe0 && p[0] <= 0xef)
+        len = 3;
+    else if (p[0] >= 0xf0 && p[0] <= 0xf4)
+        len = 4;
+    else
+        return 0;
+    if (len > left)
+        return 0;
+    if (p[0] == 0xe0)
+        low = 0xa0;
+    else if (p[0] == 0xed)
+        high = 0x9f;
+    else if (p[0] == 0xf0)
+        low = 0x90;
+    else if (p[0] == 0xf4)
+        high = 0x8f;
+    if (p[1] < low || p[1] > high)
+        return 0;
+    for (size_t i = 2; i < len; i++)
+        if (p[i] < 0x80 || p[i] > 0xbf)
+            return 0;
+    return len;
+}
+
+static size_t put(char *out, size_t size, size_t at, const char *text, size_t len)
+{
+    if (at <= size && len <= size - at)
+        memcpy(out + at, text, len);
+    return at + len;
+}
+
+static size_t put_escape(char *out, size_t size, size_t at, unsigned char c)
+{
+    static const char hex[] = "0123456789abcdef";
+    char text[6] = {'\\', 'u', '0', '0', hex[c >> 4], hex[c & 15]};
+
+    switch (c) {
+    case '"':
+        return put(out, size, at, "\\\"", 2);
+    case '\\':
+        return put(out, size, at, "\\\\", 2);
+    case '\n':
+        return put(out, size, at, "\\n", 2);
+    case '\r':
+        return put(out, size, at, "\\r", 2);
+    case '\t':
+        return put(out, size, at, "\\t", 2);
+    default:
+        return put(out, size, at, text, sizeof text);
+    }
+}
+
+size_t wr_json_write_string(char *out, size_t size, struct weir_slice bytes)
+{
+    const unsigned char *p = (const unsigned char *)bytes.ptr;
+    size_t at = put(out, size, 0, "\"", 1);
+    size_t i = 0;
+
+    while (i < bytes.len) {
+        size_t len = 1;
+        if (p[i] < 0x20 || p[i] == '"' || p[i] == '\\' || p[i] == 0x7f) {
+            at = put_escape(out, size, at, p[i]);
+        } else if (p[i] < 0x80) {
+            at = put(out, size, at, bytes.ptr + i, 1);
+        } else if ((len = utf8_sequence(p + i, bytes.len - i)) > 0) {
+            at = put(out, size, at, bytes.ptr + i, len);
+        } else {
+            at = put(out, size, at, "\\ufffd", 6);
+            len = 1;
+        }
+        i += len;
+    }
+    return put(out, size, at, "\"", 1);
+}
