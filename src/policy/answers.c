@@ -12,6 +12,7 @@
 #define ARENA_BYTES_MAX (UINT64_C(1) << 40)
 #define ARENA_BYTES_DEFAULT (UINT64_C(64) << 20)
 #define LOG_PERCENT_MAX 90
+#define LOG_PERCENT_DEFAULT 50
 
 /* ---- arena ------------------------------------------------------------------------------- */
 
@@ -34,7 +35,7 @@ static void read_size(struct wr_loader *ld, const struct wr_yaml *value, void *i
     }
     wrong = wr_size_parse(wr_slice_of(value), &bytes, &at);
     if (wrong != NULL) {
-        wr_error_in(ld, value, at, "size: %s, found %s", wrong, wr_found(value).text);
+        wr_error_in(ld, value, at, "size %s: %s", wr_found(value).text, wrong);
         return;
     }
     if (bytes < ARENA_BYTES_MIN || bytes > ARENA_BYTES_MAX) {
@@ -76,6 +77,25 @@ void wr_read_arena(struct wr_loader *ld)
     ld->policy->settings.arena_bytes = ARENA_BYTES_DEFAULT;
     if (node != NULL)
         (void)wr_read_map(ld, node, &spec, NULL);
+}
+
+/* Lists of stamps take their share of the arena only where a limit keeps some. */
+void wr_settle_lists(struct wr_loader *ld)
+{
+    struct wr_policy_settings *settings = &ld->policy->settings;
+    bool needed = false;
+
+    for (size_t i = 0; i < ld->policy->limit_count; i++)
+        for (size_t plan = 0; plan < ld->policy->plan_count; plan++)
+            needed = needed || (ld->policy->limits[i].by != NULL &&
+                                ld->policy->limits[i].by[plan].algo >= WR_SLIDING_LOG);
+    if (needed && settings->arena_log_percent == 0)
+        settings->arena_log_percent = LOG_PERCENT_DEFAULT;
+    if (needed || settings->arena_log_percent == 0)
+        return;
+    wr_warning(ld, ld->sections[WR_SECTION_ARENA],
+               "arena.logs has no effect: no limit is a sliding-log or concurrent");
+    settings->arena_log_percent = 0;
 }
 
 /* ---- answers ----------------------------------------------------------------------------- */

@@ -114,8 +114,7 @@ static int read_ban_pair(struct wr_loader *ld, const struct wr_yaml *value,
         ban_value(ld, value, identity);
     else
         wr_error(ld, value->key,
-                 "unknown key %s in a ban: expected ip, reason, or a name from identity",
-                 wr_found(value->key).text);
+                 "unknown key in a ban: expected ip, reason, or a name from identity");
     return 1;
 }
 

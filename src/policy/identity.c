@@ -178,7 +178,7 @@ static void read_named(struct wr_loader *ld, const struct wr_yaml *value)
         return;
     identity->trust_anyone = strcmp(identity->name, API_KEY) == 0;
     identity->given = wr_add_field(ld, value->key, identity->name, WEIR_FIELD_KEY);
-    policy->identity_count++;
+    ld->identity_nodes[policy->identity_count++] = value;
     if (!wr_read_map(ld, value, &spec, &reading))
         return;
     if (identity->header < 0 && !reading.given && ld->diag->errors == errors)

@@ -3,39 +3,26 @@
  * Problem. A limit is written in a dozen keys of which some imply, need or exclude others: a queue
  * makes a leaky bucket, places are not a rate. Whoever wrote two that disagree must hear of it.
  *
- * Idea. Each key is read alone into a struct limit_reading that remembers where it stands; then
- * rules over what was found settle the algorithm and compile one struct wr_limit for each plan.
+ * Idea. Each key is read alone into a struct wr_limit_reading that remembers where it stands; then
+ * rules over what was found settle the algorithm; limit_rates.c compiles one struct wr_limit for
+ * each plan.
  *
- * Invariants:
- *   1. limits[i], rules[i] and the patterns that carry index i are of the i-th item of the section,
- *      whatever is wrong with it.
- *   2. by[] and unlimited[] have an entry for every plan; where a plan is not named, the default
- *      plan's rate counts.
- *   3. Ranges are the algorithms' own: wr_limit_make says what does not fit. */
+ * Invariant: limits[i], rules[i] and the patterns that carry index i are of the i-th item of the
+ * section, whatever is wrong with it. */
 #include <string.h>
 
 #include "base/units.h"
-#include "policy/loader.h"
+#include "policy/limit_reading.h"
 #include "policy/rate.h"
 
 #define HOLD_DEFAULT_NS (30 * WR_NS_PER_S)
 #define HOLD_MAX_NS WR_NS_PER_DAY
 
-struct limit_reading {
-    struct wr_policy_limit *limit;
-    struct wr_rule *rule;
-    struct wr_match match;
-    const struct wr_yaml *rate, *concurrent, *hold, *algorithm, *when_missing;
-    enum wr_algo algo; /* 0: not given */
-    int64_t hold_ns;
-    bool count_denied;
-};
-
 /* ---- keys -------------------------------------------------------------------------------- */
 
 static void read_name(struct wr_loader *ld, const struct wr_yaml *value, void *into)
 {
-    struct limit_reading *reading = into;
+    struct wr_limit_reading *reading = into;
     const struct wr_table_entry *entry;
     struct weir_slice name;
     bool added;
@@ -53,7 +40,7 @@ static void read_name(struct wr_loader *ld, const struct wr_yaml *value, void *i
 
 static void read_match(struct wr_loader *ld, const struct wr_yaml *value, void *into)
 {
-    wr_read_match(ld, value, &((struct limit_reading *)into)->match);
+    wr_read_match(ld, value, &((struct wr_limit_reading *)into)->match);
 }
 
 /* What "ip", "route", "method" or an identity stands for. False after an error. */
@@ -100,7 +87,7 @@ static bool read_part(struct wr_loader *ld, const struct wr_yaml *item, struct w
 
 static void read_by(struct wr_loader *ld, const struct wr_yaml *value, void *into)
 {
-    struct wr_rule *rule = ((struct limit_reading *)into)->rule;
+    struct wr_rule *rule = ((struct wr_limit_reading *)into)->rule;
     struct wr_part_rule part;
 
     if (value->kind == WR_YAML_MAP) {
@@ -126,7 +113,7 @@ static void read_by(struct wr_loader *ld, const struct wr_yaml *value, void *int
 static void read_when_missing(struct wr_loader *ld, const struct wr_yaml *value, void *into)
 {
     static const char *const choices[] = {"ip", "skip", "deny"};
-    struct limit_reading *reading = into;
+    struct wr_limit_reading *reading = into;
     size_t i;
 
     _Static_assert(WR_MISSING_IP == 0 && WR_MISSING_SKIP == 1 && WR_MISSING_DENY == 2,
@@ -139,18 +126,18 @@ static void read_when_missing(struct wr_loader *ld, const struct wr_yaml *value,
 static void read_rate(struct wr_loader *ld, const struct wr_yaml *value, void *into)
 {
     (void)ld;
-    ((struct limit_reading *)into)->rate = value;
+    ((struct wr_limit_reading *)into)->rate = value;
 }
 
 static void read_concurrent(struct wr_loader *ld, const struct wr_yaml *value, void *into)
 {
     (void)ld;
-    ((struct limit_reading *)into)->concurrent = value;
+    ((struct wr_limit_reading *)into)->concurrent = value;
 }
 
 static void read_algorithm(struct wr_loader *ld, const struct wr_yaml *value, void *into)
 {
-    struct limit_reading *reading = into;
+    struct wr_limit_reading *reading = into;
     const char *names[WR_ALGO_MAX];
     size_t i;
 
@@ -163,7 +150,7 @@ static void read_algorithm(struct wr_loader *ld, const struct wr_yaml *value, vo
 
 static void read_hold(struct wr_loader *ld, const struct wr_yaml *value, void *into)
 {
-    struct limit_reading *reading = into;
+    struct wr_limit_reading *reading = into;
     const char *wrong = "expected a duration such as 30s";
     size_t at = 0;
     int64_t ns = 0;
@@ -174,7 +161,7 @@ static void read_hold(struct wr_loader *ld, const struct wr_yaml *value, void *i
     if (wrong == NULL && ns > HOLD_MAX_NS)
         wrong = "expected at most 1d, after which a place is free again in any case";
     if (wrong != NULL)
-        wr_error_in(ld, value, at, "hold: %s, found %s", wrong, wr_found(value).text);
+        wr_error_in(ld, value, at, "hold %s: %s", wr_found(value).text, wrong);
     else
         reading->hold_ns = ns;
 }
@@ -185,12 +172,12 @@ static void read_mode(struct wr_loader *ld, const struct wr_yaml *value, void *i
     size_t i;
 
     if (wr_read_choice(ld, value, "mode", choices, 2, &i))
-        ((struct limit_reading *)into)->limit->shadow = i == 1;
+        ((struct wr_limit_reading *)into)->limit->shadow = i == 1;
 }
 
 static void read_count_denied(struct wr_loader *ld, const struct wr_yaml *value, void *into)
 {
-    (void)wr_read_bool(ld, value, "count_denied", &((struct limit_reading *)into)->count_denied);
+    (void)wr_read_bool(ld, value, "count_denied", &((struct wr_limit_reading *)into)->count_denied);
 }
 
 static void read_prefix(struct wr_loader *ld, const struct wr_yaml *value, void *into)
@@ -198,167 +185,12 @@ static void read_prefix(struct wr_loader *ld, const struct wr_yaml *value, void 
     int64_t prefix;
 
     if (wr_read_int(ld, value, "ipv6_prefix", 1, 128, &prefix))
-        ((struct limit_reading *)into)->rule->prefix = wr_add_prefix(ld, value, prefix);
-}
-
-/* ---- rates ------------------------------------------------------------------------------- */
-
-/* The value for |plan|: of a map its entry, or the default plan's; else |node| itself. NULL: there
- * is none. */
-static const struct wr_yaml *value_for(const struct wr_policy *policy, const struct wr_yaml *node,
-                                       size_t plan)
-{
-    const struct wr_yaml *fallback = NULL;
-
-    if (node->kind != WR_YAML_MAP)
-        return node;
-    for (const struct wr_yaml *value = node->first; value != NULL; value = value->next) {
-        int named = wr_find_plan(policy, wr_slice_of(value->key));
-        if (named == (int)plan)
-            return value;
-        if (named == (int)policy->default_plan)
-            fallback = value;
-    }
-    return fallback;
-}
-
-/* The scalars of |node|: of a map its values, or itself. */
-static const struct wr_yaml *first_rate(const struct wr_yaml *node)
-{
-    return node->kind == WR_YAML_MAP ? node->first : node;
-}
-
-static const struct wr_yaml *next_rate(const struct wr_yaml *node, const struct wr_yaml *rate)
-{
-    return node->kind == WR_YAML_MAP ? rate->next : NULL;
-}
-
-/* Read one rate. False after an error. */
-static bool read_one_rate(struct wr_loader *ld, const struct wr_yaml *node, struct wr_rate *rate)
-{
-    const char *wrong;
-    size_t at;
-
-    if (!wr_is_text(node)) {
-        wr_error(ld, node,
-                 "rate: expected a rate such as 100/minute, or a map from plans to "
-                 "rates, found %s",
-                 wr_found_kind(node));
-        return false;
-    }
-    wrong = wr_rate_parse(wr_slice_of(node), rate, &at);
-    if (wrong != NULL)
-        wr_error_in(ld, node, at, "rate: %s, found %s", wrong, wr_found(node).text);
-    return wrong == NULL;
-}
-
-/* Parse all rates once, for their errors, and settle the algorithm by what they say. False after an
- * error. */
-static bool settle_algorithm(struct wr_loader *ld, struct limit_reading *reading)
-{
-    const struct wr_yaml *node = reading->rate;
-    enum wr_algo implied = 0;
-    bool ok = true;
-
-    for (const struct wr_yaml *item = first_rate(node); item != NULL;
-         item = next_rate(node, item)) {
-        struct wr_rate rate;
-        enum wr_algo wants;
-        if (!read_one_rate(ld, item, &rate)) {
-            ok = false;
-            continue;
-        }
-        wants = rate.queue >= 0 ? WR_LEAKY_BUCKET : rate.burst >= 0 ? WR_TOKEN_BUCKET : 0;
-        if (wants == 0)
-            continue;
-        if ((reading->algo != 0 && reading->algo != wants) || (implied != 0 && implied != wants)) {
-            wr_error(ld, item, "rate: %s needs algorithm: %s, found %s",
-                     wants == WR_LEAKY_BUCKET ? "queue" : "burst", wr_algo_name(wants),
-                     wr_algo_name(reading->algo != 0 ? reading->algo : implied));
-            ok = false;
-        }
-        implied = wants;
-    }
-    if (reading->algo == 0)
-        reading->algo = implied != 0 ? implied : WR_SLIDING_WINDOW;
-    return ok;
-}
-
-/* Compile |node| for a plan into |limit|. False: out of range, reported. */
-static bool make_rate(struct wr_loader *ld, const struct limit_reading *reading,
-                      const struct wr_yaml *node, struct wr_limit *limit, bool *unlimited)
-{
-    struct wr_rate rate;
-    const char *wrong;
-    size_t at;
-
-    if (!wr_is_text(node) || wr_rate_parse(wr_slice_of(node), &rate, &at) != NULL)
-        return false; /* reported before */
-    *unlimited = rate.unlimited;
-    if (rate.unlimited)
-        return true;
-    wrong = wr_limit_make(limit, reading->algo, rate.units, rate.window_ns,
-                          rate.queue >= 0 ? rate.queue : rate.burst, reading->count_denied);
-    if (wrong != NULL)
-        wr_error(ld, node, "rate: %s, found %s", wrong, wr_found(node).text);
-    return wrong == NULL;
-}
-
-/* As make_rate, for places. */
-static bool make_places(struct wr_loader *ld, const struct limit_reading *reading,
-                        const struct wr_yaml *node, struct wr_limit *limit, bool *unlimited)
-{
-    const char *wrong;
-    int64_t places;
-
-    if (node->kind == WR_YAML_SCALAR && strcmp(node->text, "unlimited") == 0) {
-        *unlimited = true;
-        return true;
-    }
-    if (!wr_read_int(ld, node, "concurrent", 0, WR_CONCURRENCY_MAX, &places))
-        return false;
-    wrong =
-        wr_limit_make(limit, WR_CONCURRENCY, places, reading->hold_ns, -1, reading->count_denied);
-    if (wrong != NULL)
-        wr_error(ld, node, "concurrent: %s, found %s", wrong, wr_found(node).text);
-    return wrong == NULL;
-}
-
-/* Fill by[] and unlimited[] from |node|, the value of rate or concurrent. */
-static void make_plans(struct wr_loader *ld, struct limit_reading *reading,
-                       const struct wr_yaml *node)
-{
-    const struct wr_policy *policy = ld->policy;
-    struct wr_limit *by = wr_region_take(ld->region, policy->plan_count, sizeof *by);
-    bool *unlimited = wr_region_take(ld->region, policy->plan_count, sizeof *unlimited);
-    bool ok = true;
-
-    if (by == NULL || unlimited == NULL)
-        return;
-    for (size_t plan = 0; ok && plan < policy->plan_count; plan++) {
-        const struct wr_yaml *value = value_for(policy, node, plan);
-        if (value == NULL) {
-            wr_error(ld, node,
-                     "expected a rate for plan \"%s\", or for \"%s\", the default plan, "
-                     "found neither",
-                     policy->plans[plan], policy->plans[policy->default_plan]);
-            return;
-        }
-        ok = node == reading->concurrent
-                 ? make_places(ld, reading, value, &by[plan], &unlimited[plan])
-                 : make_rate(ld, reading, value, &by[plan], &unlimited[plan]);
-        if (plan > 0 &&
-            (memcmp(&by[plan], &by[0], sizeof by[0]) != 0 || unlimited[plan] != unlimited[0]))
-            reading->limit->by_plan = true;
-    }
-    reading->limit->by = by;
-    reading->limit->unlimited = unlimited;
-    reading->rule->unlimited = unlimited;
+        ((struct wr_limit_reading *)into)->rule->prefix = wr_add_prefix(ld, value, prefix);
 }
 
 /* ---- rules between keys ------------------------------------------------------------------ */
 
-static void settle_concurrency(struct wr_loader *ld, struct limit_reading *reading)
+static void settle_concurrency(struct wr_loader *ld, struct wr_limit_reading *reading)
 {
     if (reading->rate != NULL)
         wr_error(ld, reading->concurrent->key,
@@ -367,10 +199,10 @@ static void settle_concurrency(struct wr_loader *ld, struct limit_reading *readi
         wr_error(ld, reading->algorithm, "algorithm: expected none beside concurrent, found %s",
                  wr_algo_name(reading->algo));
     reading->algo = WR_CONCURRENCY;
-    make_plans(ld, reading, reading->concurrent);
+    wr_make_plans(ld, reading, reading->concurrent);
 }
 
-static void settle_rate(struct wr_loader *ld, struct limit_reading *reading)
+static void settle_rate(struct wr_loader *ld, struct wr_limit_reading *reading)
 {
     if (reading->hold != NULL)
         wr_error(ld, reading->hold->key, "hold: expected only with concurrent");
@@ -380,11 +212,12 @@ static void settle_rate(struct wr_loader *ld, struct limit_reading *reading)
                  "expected concurrent: N, found a rate");
         return;
     }
-    if (settle_algorithm(ld, reading))
-        make_plans(ld, reading, reading->rate);
+    if (wr_settle_algorithm(ld, reading))
+        wr_make_plans(ld, reading, reading->rate);
 }
 
-static void settle(struct wr_loader *ld, const struct wr_yaml *node, struct limit_reading *reading)
+static void settle(struct wr_loader *ld, const struct wr_yaml *node,
+                   struct wr_limit_reading *reading)
 {
     bool identity = false;
 
@@ -423,7 +256,7 @@ static void read_limit(struct wr_loader *ld, const struct wr_yaml *node, uint32_
     };
     static const struct wr_map_spec spec = {"a limit", keys, sizeof keys / sizeof keys[0], false};
     struct wr_policy *policy = ld->policy;
-    struct limit_reading reading = {
+    struct wr_limit_reading reading = {
         .limit = &policy->limits[index],
         .rule = &policy->rules[index],
         .match = {.methods = WR_METHODS_ALL, .use = WR_USE_LIMIT, .index = index},

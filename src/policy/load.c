@@ -78,6 +78,7 @@ static void read_policy(struct wr_loader *ld, const struct wr_yaml *root)
     wr_read_costs(ld);
     wr_read_routes(ld);
     wr_read_bans(ld);
+    wr_settle_lists(ld);
     if (ld->policy->limit_count == 0 && ld->sections[WR_SECTION_BANS] == NULL &&
         ld->sections[WR_SECTION_LIMITS] == NULL)
         wr_error(ld, root, "expected limits in a policy, found none");
@@ -118,7 +119,8 @@ static int compile(struct wr_policy *policy, const struct wr_yaml *root, struct 
         return WEIR_ENOMEM;
     if (diag->errors > errors)
         return WEIR_EPOLICY;
-    return 0;
+    wr_warn(&ld);
+    return diag->errors > errors ? WEIR_EPOLICY : 0;
 }
 
 int wr_policy_load_text(struct wr_policy **out, const char *text, size_t len, struct wr_diag *diag)

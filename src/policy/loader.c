@@ -297,17 +297,21 @@ bool wr_read_choice(struct wr_loader *ld, const struct wr_yaml *node, const char
     return false;
 }
 
+bool wr_is_name(struct weir_slice text)
+{
+    for (size_t i = 0; i < text.len; i++) {
+        char c = text.ptr[i];
+        if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+              c == '.' || c == '_' || c == '-'))
+            return false;
+    }
+    return text.len > 0 && text.len <= WR_NAME_MAX;
+}
+
 bool wr_read_name(struct wr_loader *ld, const struct wr_yaml *node, const char *what,
                   const char **out)
 {
-    bool good = wr_is_text(node) && node->len <= WR_NAME_MAX;
-
-    for (size_t i = 0; good && i < node->len; i++) {
-        char c = node->text[i];
-        good = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-               c == '.' || c == '_' || c == '-';
-    }
-    if (!good) {
+    if (node->kind != WR_YAML_SCALAR || !wr_is_name(wr_slice_of(node))) {
         wr_error(ld, node, "%s: expected 1 to %d letters, digits, '.', '_' or '-', found %s", what,
                  WR_NAME_MAX, wr_found(node).text);
         return false;

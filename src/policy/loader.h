@@ -19,7 +19,8 @@ struct wr_loader {
     const struct wr_yaml *sections[16]; /* top-level values, enum wr_section; NULL: not given */
     struct wr_table names;              /* for finding names given twice, in scratch */
     const struct wr_yaml **limit_nodes; /* where each limit is written, in scratch */
-    bool trust_peers_only;              /* some header is believed only from trusted peers */
+    uint64_t rated_plans;               /* bit: some limit has a rate for the plan */
+    const struct wr_yaml *identity_nodes[WR_IDENTITIES_MAX]; /* and each identity */
 };
 
 enum wr_section {
@@ -98,6 +99,7 @@ bool wr_read_choice(struct wr_loader *ld, const struct wr_yaml *node, const char
                     const char *const *choices, size_t count, size_t *out);
 
 /* A name of [A-Za-z0-9._-], 1..WR_NAME_MAX bytes. */
+bool wr_is_name(struct weir_slice text);
 bool wr_read_name(struct wr_loader *ld, const struct wr_yaml *node, const char *what,
                   const char **out);
 
@@ -122,6 +124,8 @@ void wr_read_limits(struct wr_loader *ld);
 void wr_read_costs(struct wr_loader *ld);
 void wr_read_routes(struct wr_loader *ld);
 void wr_read_bans(struct wr_loader *ld);
+void wr_settle_lists(struct wr_loader *ld); /* arena_log_percent, by what the limits need */
+void wr_warn(struct wr_loader *ld);         /* of a policy without errors */
 
 /* ---- shared by sections ------------------------------------------------------------------ */
 

@@ -60,7 +60,7 @@ void wr_read_pattern(struct wr_loader *ld, const struct wr_yaml *value, enum wr_
         return;
     wrong = wr_tree_add(&ld->policy->tree, ld->region, pattern, use, index, &at);
     if (wrong != NULL)
-        wr_error_in(ld, value, at, "path: %s, found %s", wrong, wr_found(value).text);
+        wr_error_in(ld, value, at, "path %s: %s", wr_found(value).text, wrong);
 }
 
 static void read_path(struct wr_loader *ld, const struct wr_yaml *value, void *into)

@@ -71,7 +71,6 @@ static void add_keys(struct wr_loader *ld, const struct wr_yaml *keys)
 {
     struct wr_policy *policy = ld->policy;
     struct weir_slice api_key = {API_KEY, sizeof API_KEY - 1};
-    const char *name;
     bool added;
 
     policy->key_identity = wr_find_identity(policy, api_key);
@@ -88,9 +87,12 @@ static void add_keys(struct wr_loader *ld, const struct wr_yaml *keys)
             wr_error(ld, value->key, "keys: expected an API key, found nothing");
             continue;
         }
-        if (!wr_read_name(ld, value, "plan", &name))
+        if (value->kind != WR_YAML_SCALAR || !wr_is_name(wr_slice_of(value))) {
+            wr_error(ld, value, "keys: expected the name of a plan, found %s",
+                     wr_found_kind(value)); /* who swaps the sides writes a key here */
             continue;
-        plan = wr_add_plan(ld, value, name);
+        }
+        plan = wr_add_plan(ld, value, value->text);
         key.ptr = wr_keep(ld, value->key);
         if (plan >= 0 && key.ptr != NULL)
             (void)wr_table_add(&policy->values, ld->region, WR_TAG_PLAN_KEY, key, (uint32_t)plan,
@@ -124,11 +126,16 @@ static void add_names(struct wr_loader *ld, const struct wr_yaml *rates)
 {
     const char *name;
 
+    _Static_assert(WR_POLICY_PLANS_MAX <= 64, "rated_plans is a word");
     if (rates->kind != WR_YAML_MAP)
         return;
-    for (const struct wr_yaml *value = rates->first; value != NULL; value = value->next)
+    for (const struct wr_yaml *value = rates->first; value != NULL; value = value->next) {
+        int plan = -1;
         if (wr_read_name(ld, value->key, "plan", &name))
-            (void)wr_add_plan(ld, value->key, name);
+            plan = wr_add_plan(ld, value->key, name);
+        if (plan >= 0)
+            ld->rated_plans |= UINT64_C(1) << plan;
+    }
 }
 
 void wr_read_plans(struct wr_loader *ld)

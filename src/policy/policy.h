@@ -72,6 +72,16 @@ size_t wr_policy_field_count(const struct wr_policy *policy);
 const char *wr_policy_field(const struct wr_policy *policy, size_t index,
                             enum weir_field_kind *kind);
 
+/* ---- in words, for summaries --------------------------------------------------------------- */
+
+/* Each writes a terminated text into |out|, cut at |size|; an empty one where there is none. */
+void wr_policy_describe_keys(const struct wr_policy *policy, size_t index, char *out, size_t size);
+void wr_policy_describe_rate(const struct wr_policy *policy, size_t index, size_t plan, char *out,
+                             size_t size);
+
+/* About how many slots its arena has; it is meant for a quarter to a half as many live keys. */
+uint64_t wr_policy_slots(const struct wr_policy *policy);
+
 /* ---- selecting --------------------------------------------------------------------------- */
 
 /* The kinds of the parts of a key; parts of different kinds are never equal. */

@@ -58,7 +58,7 @@ static const char *take_number(struct scan *s, int64_t max, int64_t *out)
 
     *out = 0;
     if (p == s->end || !is_digit(*p))
-        return "expected digits";
+        return "expected a number";
     for (; p < s->end && is_digit(*p); p++)
         if (__builtin_mul_overflow(value, 10, &value) ||
             __builtin_add_overflow(value, *p - '0', &value))
@@ -251,7 +251,7 @@ const char *wr_count_parse(struct weir_slice text, int64_t max, int64_t *out, si
 
     *at = offset(&s);
     if (wrong == NULL && s.p != s.end)
-        wrong = "expected digits only";
+        wrong = "expected a number and nothing else";
     return wrong;
 }
 

@@ -72,6 +72,7 @@ static void fail_syntax(struct build *b)
 {
     const yaml_parser_t *p = &b->parser;
     yaml_mark_t at = p->problem_mark;
+    bool flow;
 
     b->ok = false;
     if (p->error == YAML_MEMORY_ERROR) {
@@ -86,9 +87,11 @@ static void fail_syntax(struct build *b)
                     offset < b->len ? (unsigned)(unsigned char)b->text[offset] : 0U);
         return;
     }
+    flow = p->context != NULL && strstr(p->context, "flow") != NULL;
     wr_diag_add(b->diag, WR_ERROR, (unsigned)at.line + 1, (unsigned)at.column + 1,
-                "expected YAML, %s%s%s", p->problem != NULL ? p->problem : "found something else",
-                p->context != NULL ? " " : "", p->context != NULL ? p->context : "");
+                "expected YAML, %s%s%s%s", p->problem != NULL ? p->problem : "found something else",
+                p->context != NULL ? " " : "", p->context != NULL ? p->context : "",
+                flow ? "; between { } or [ ], a text with one of {}[], needs quotes" : "");
 }
 
 /* Hang |node| where the next child belongs. False: it cannot stand there. */
@@ -297,8 +300,8 @@ bool wr_yaml_parse(const struct wr_yaml **root, const char *text, size_t len,
 
     *root = NULL;
     if (len > WR_POLICY_BYTES_MAX) {
-        wr_diag_add(diag, WR_ERROR, 0, 0, "expected a policy of at most %u bytes, found %zu",
-                    WR_POLICY_BYTES_MAX, len);
+        wr_diag_add(diag, WR_ERROR, 0, 0, "expected a policy of at most %u bytes, found more",
+                    WR_POLICY_BYTES_MAX);
         return false;
     }
     if (nul != NULL) {

@@ -1,0 +1,106 @@
+/* describe.c - a policy in words, for summaries. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/units.h"
+#include "policy/compiled.h"
+#include "policy/rate.h"
+
+#define SLOT_BYTES 16U
+
+/* A text that grows in |out| and is cut at |size|. */
+struct words {
+    char *out;
+    size_t size;
+    size_t at;
+};
+
+static void add(struct words *w, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static void add(struct words *w, const char *format, ...)
+{
+    va_list args;
+    int n;
+
+    if (w->at >= w->size)
+        return;
+    va_start(args, format);
+    n = vsnprintf(w->out + w->at, w->size - w->at, format, args);
+    va_end(args);
+    if (n > 0)
+        w->at += (size_t)n;
+}
+
+static struct words words_in(char *out, size_t size)
+{
+    if (size > 0)
+        out[0] = '\0';
+    return (struct words){out, size, 0};
+}
+
+void wr_policy_describe_keys(const struct wr_policy *policy, size_t index, char *out, size_t size)
+{
+    static const char *const sources[] = {"ip", "route", "method"};
+    static const char *const missing[] = {" (or ip)", " (or skipped)", " (or denied)"};
+    struct words w = words_in(out, size);
+    const struct wr_rule *rule;
+
+    if (index >= policy->limit_count)
+        return;
+    rule = &policy->rules[index];
+    if (rule->parts == 0)
+        add(&w, "all together");
+    for (size_t i = 0; i < rule->parts; i++) {
+        const struct wr_part_rule *part = &rule->part[i];
+        add(&w, "%s", i > 0 ? ", " : "");
+        if (part->source == WR_BY_IDENTITY)
+            add(&w, "%s%s", policy->identities[part->identity].name, missing[rule->when_missing]);
+        else
+            add(&w, "%s", sources[part->source]);
+        if (part->source == WR_BY_IP && rule->prefix != 0)
+            add(&w, "/%u", policy->prefixes[rule->prefix]);
+    }
+}
+
+static void add_duration(struct words *w, int64_t ns)
+{
+    if (ns % WR_NS_PER_S == 0)
+        add(w, "%llds", (long long)(ns / WR_NS_PER_S));
+    else
+        add(w, "%lldms", (long long)(ns / WR_NS_PER_MS));
+}
+
+void wr_policy_describe_rate(const struct wr_policy *policy, size_t index, size_t plan, char *out,
+                             size_t size)
+{
+    struct words w = words_in(out, size);
+    const struct wr_limit *limit;
+    char rate[64];
+
+    if (index >= policy->limit_count || plan >= policy->plan_count)
+        return;
+    if (policy->limits[index].unlimited[plan]) {
+        add(&w, "unlimited");
+        return;
+    }
+    limit = &policy->limits[index].by[plan];
+    if (limit->algo == WR_CONCURRENCY) {
+        add(&w, "%lld at once, held ", (long long)limit->units);
+        add_duration(&w, limit->window_ns);
+        add(&w, " at most");
+        return;
+    }
+    wr_rate_words(limit->units, limit->window_ns, rate, sizeof rate);
+    add(&w, "%s", rate);
+    if (limit->algo == WR_TOKEN_BUCKET && limit->burst != limit->units)
+        add(&w, ", burst %lld", (long long)limit->burst);
+    if (limit->algo == WR_LEAKY_BUCKET)
+        add(&w, ", queue %lld", (long long)limit->burst);
+}
+
+uint64_t wr_policy_slots(const struct wr_policy *policy)
+{
+    const struct wr_policy_settings *settings = &policy->settings;
+    return settings->arena_bytes * (100 - settings->arena_log_percent) / 100 / SLOT_BYTES;
+}
