@@ -1,0 +1,463 @@
+
+/*
+ * ngx_http_weir_handler.c - a request on its way: charge it once, then let it
+ * through, delay it, or refuse it.
+ *
+ * Whether a request was charged is known by its context.  An internal redirect
+ * ("error_page", "try_files", X-Accel-Redirect) zeroes the contexts, so ours
+ * lies in a cleanup of the request pool and is found again there.
+ */
+
+
+#include "ngx_http_weir_module.h"
+
+
+static ngx_int_t ngx_http_weir_handler(ngx_http_request_t *r,
+    ngx_uint_t stage);
+static ngx_int_t ngx_http_weir_decide(ngx_http_request_t *r,
+    ngx_http_weir_main_conf_t *wmcf, ngx_http_weir_loc_conf_t *wlcf,
+    struct weir_answer *answer);
+static void ngx_http_weir_path(ngx_http_request_t *r, struct weir_slice *path);
+static ngx_int_t ngx_http_weir_get_cost(ngx_http_request_t *r,
+    ngx_http_weir_loc_conf_t *wlcf, int64_t *cost);
+static ngx_int_t ngx_http_weir_get_plan(ngx_http_request_t *r,
+    ngx_http_weir_main_conf_t *wmcf, ngx_http_weir_loc_conf_t *wlcf,
+    int *plan);
+static ngx_int_t ngx_http_weir_remember(ngx_http_request_t *r,
+    ngx_http_weir_ctx_t *ctx, const struct weir_answer *answer);
+static ngx_int_t ngx_http_weir_delay(ngx_http_request_t *r, int64_t delay_ns);
+static void ngx_http_weir_delay_handler(ngx_http_request_t *r);
+static ngx_http_weir_ctx_t *ngx_http_weir_create_ctx(ngx_http_request_t *r,
+    struct weir *w);
+static void ngx_http_weir_cleanup(void *data);
+static void ngx_http_weir_release(ngx_http_weir_ctx_t *ctx);
+
+
+/* of this worker: contexts whose requests hold places */
+
+static ngx_queue_t  ngx_http_weir_held = {
+    &ngx_http_weir_held, &ngx_http_weir_held
+};
+
+
+ngx_int_t
+ngx_http_weir_preaccess_handler(ngx_http_request_t *r)
+{
+    return ngx_http_weir_handler(r, NGX_HTTP_WEIR_PREACCESS);
+}
+
+
+ngx_int_t
+ngx_http_weir_precontent_handler(ngx_http_request_t *r)
+{
+    return ngx_http_weir_handler(r, NGX_HTTP_WEIR_PRECONTENT);
+}
+
+
+static ngx_int_t
+ngx_http_weir_handler(ngx_http_request_t *r, ngx_uint_t stage)
+{
+    ngx_flag_t                  skip_options;
+    ngx_uint_t                  status, families;
+    struct weir_answer          answer;
+    ngx_http_weir_ctx_t        *ctx;
+    ngx_http_weir_loc_conf_t   *wlcf;
+    ngx_http_weir_main_conf_t  *wmcf;
+
+    wlcf = ngx_http_get_module_loc_conf(r, ngx_http_weir_module);
+
+    if (!wlcf->enable || wlcf->stage != stage || r != r->main
+        || ngx_http_weir_get_ctx(r))
+    {
+        return NGX_DECLINED;
+    }
+
+    wmcf = ngx_http_get_module_main_conf(r, ngx_http_weir_module);
+
+    if (r->method == NGX_HTTP_OPTIONS) {
+        skip_options = wlcf->options == NGX_CONF_UNSET
+                       ? wmcf->defaults.skip_options : !wlcf->options;
+        if (skip_options) {
+            return NGX_DECLINED;
+        }
+    }
+
+    ctx = ngx_http_weir_create_ctx(r, wmcf->weir);
+    if (ctx == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    families = wlcf->families == NGX_CONF_UNSET ? wmcf->defaults.families
+                                                : (ngx_uint_t) wlcf->families;
+
+    if (ngx_http_weir_decide(r, wmcf, wlcf, &answer) != NGX_OK
+        || ngx_http_weir_remember(r, ctx, &answer) != NGX_OK
+        || ngx_http_weir_render(r, ctx, &answer, families) != NGX_OK)
+    {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    ngx_log_debug4(NGX_LOG_DEBUG_HTTP, r->connection->log, 0,
+                   "weir: outcome:%d reason:%d limit:\"%s\" delay:%L ns",
+                   (int) answer.outcome, (int) answer.reason,
+                   ctx->limit ? ctx->limit : "", answer.delay_ns);
+
+    if (answer.outcome == WEIR_DENY) {
+        status = wlcf->status;
+
+        if (status == 0) {
+            status = answer.reason == WEIR_REASON_BANNED
+                     ? wmcf->defaults.ban_status : wmcf->defaults.status;
+        }
+
+        return ngx_http_weir_refuse(r, ctx, &answer, status);
+    }
+
+    /* a request that a shadow limit would have refused may be delayed too */
+
+    if (answer.delay_ns > 0) {
+        return ngx_http_weir_delay(r, answer.delay_ns);
+    }
+
+    return NGX_DECLINED;
+}
+
+
+static ngx_int_t
+ngx_http_weir_decide(ngx_http_request_t *r, ngx_http_weir_main_conf_t *wmcf,
+    ngx_http_weir_loc_conf_t *wlcf, struct weir_answer *answer)
+{
+    int                  rc;
+    struct weir_slice    fields[NGX_HTTP_WEIR_FIELDS_MAX];
+    struct weir_request  request;
+
+    if (ngx_http_weir_collect(r, wmcf, wlcf, fields) != NGX_OK
+        || ngx_http_weir_get_cost(r, wlcf, &request.cost_units) != NGX_OK
+        || ngx_http_weir_get_plan(r, wmcf, wlcf, &request.plan) != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    request.method.ptr = (char *) r->method_name.data;
+    request.method.len = r->method_name.len;
+    request.peer.ptr = (char *) r->connection->addr_text.data;
+    request.peer.len = r->connection->addr_text.len;
+    request.fields = fields;
+    request.field_count = wmcf->nfields;
+    request.peek = 0;
+
+    ngx_http_weir_path(r, &request.path);
+
+    rc = weir_decide(wmcf->weir, &request, weir_now(wmcf->weir), answer);
+
+    if (rc != 0) {
+        ngx_log_error(NGX_LOG_ALERT, r->connection->log, 0,
+                      "weir_decide() failed: %s", weir_strerror(rc));
+        return NGX_ERROR;
+    }
+
+    return NGX_OK;
+}
+
+
+/*
+ * The path as it came, not r->uri, which redirects change.  A fragment has no
+ * place in a request but nginx serves "/a#b" as "/a"; so must it be counted.
+ */
+
+static void
+ngx_http_weir_path(ngx_http_request_t *r, struct weir_slice *path)
+{
+    u_char  *p, *start, *end;
+
+    start = r->unparsed_uri.data;
+    end = start + r->unparsed_uri.len;
+
+    for (p = start; p < end && *p != '?' && *p != '#'; p++) { /* void */ }
+
+    if (p == start) {
+
+        /* "GET http://host?args" */
+
+        path->ptr = "/";
+        path->len = 1;
+        return;
+    }
+
+    path->ptr = (char *) start;
+    path->len = p - start;
+}
+
+
+/*
+ * The variables of a cost may come from the caller: digits that overflow cost
+ * the most there is; no number at all costs what the policy says.
+ */
+
+static ngx_int_t
+ngx_http_weir_get_cost(ngx_http_request_t *r, ngx_http_weir_loc_conf_t *wlcf,
+    int64_t *cost)
+{
+    int64_t     sum;
+    ngx_str_t   value;
+    ngx_uint_t  i;
+
+    *cost = -1;
+
+    if (wlcf->cost == NULL) {
+        return NGX_OK;
+    }
+
+    if (wlcf->cost->lengths == NULL) {
+        *cost = wlcf->fixed_cost;
+        return NGX_OK;
+    }
+
+    if (ngx_http_complex_value(r, wlcf->cost, &value) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    sum = 0;
+
+    for (i = 0; i < value.len; i++) {
+
+        if (value.data[i] < '0' || value.data[i] > '9') {
+            ngx_log_error(NGX_LOG_INFO, r->connection->log, 0,
+                          "weir: cost \"%V\" is not a number", &value);
+            return NGX_OK;
+        }
+
+        sum = ngx_min(sum * 10 + (value.data[i] - '0'), WEIR_COST_MAX);
+    }
+
+    if (value.len) {
+        *cost = sum;
+    }
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_weir_get_plan(ngx_http_request_t *r, ngx_http_weir_main_conf_t *wmcf,
+    ngx_http_weir_loc_conf_t *wlcf, int *plan)
+{
+    ngx_str_t          value;
+    struct weir_slice  name;
+
+    *plan = -1;
+
+    if (wlcf->plan == NULL) {
+        return NGX_OK;
+    }
+
+    if (ngx_http_complex_value(r, wlcf->plan, &value) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    if (value.len == 0) {
+        return NGX_OK;
+    }
+
+    name.ptr = (char *) value.data;
+    name.len = value.len;
+
+    *plan = weir_plan_find(wmcf->weir, name);
+
+    if (*plan < 0) {
+        ngx_log_error(NGX_LOG_NOTICE, r->connection->log, 0,
+                      "weir: the policy has no plan \"%V\"", &value);
+        *plan = -1;
+    }
+
+    return NGX_OK;
+}
+
+
+/* Keep the little of the answer that is needed later; all if it holds places */
+
+static ngx_int_t
+ngx_http_weir_remember(ngx_http_request_t *r, ngx_http_weir_ctx_t *ctx,
+    const struct weir_answer *answer)
+{
+    const struct weir_verdict  *verdict;
+
+    ctx->outcome = answer->outcome;
+    ctx->reason = answer->reason;
+    ctx->delay_ns = answer->delay_ns;
+    ctx->retry_after_ns = answer->retry_after_ns;
+    ctx->plan = weir_plan_name(ctx->weir, answer->plan);
+
+    if (answer->decisive >= 0) {
+        verdict = &answer->verdicts[answer->decisive];
+        ctx->limit = weir_limit_name(ctx->weir, verdict->limit);
+        ctx->remaining = verdict->remaining_units;
+    }
+
+    if (!weir_holds(ctx->weir, answer)) {
+        return NGX_OK;
+    }
+
+    ctx->held = ngx_palloc(r->pool, sizeof(struct weir_answer));
+
+    if (ctx->held == NULL) {
+        struct weir_answer  copy = *answer;
+
+        weir_release(ctx->weir, &copy, weir_now(ctx->weir));
+        return NGX_ERROR;
+    }
+
+    *ctx->held = *answer;
+    ngx_queue_insert_tail(&ngx_http_weir_held, &ctx->queue);
+
+    return NGX_OK;
+}
+
+
+/*
+ * As limit_req does it, but for the clock: the decision was made now, timers
+ * count from the last turn of the event loop.  The time is updated, and one
+ * more millisecond makes up for its fraction: no request leaves too early.
+ */
+
+static ngx_int_t
+ngx_http_weir_delay(ngx_http_request_t *r, int64_t delay_ns)
+{
+    ngx_msec_t  delay;
+
+    if (ngx_handle_read_event(r->connection->read, 0) != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    ngx_time_update();
+
+    delay = (ngx_msec_t) ((delay_ns + 999999) / 1000000) + 1;
+
+    r->read_event_handler = ngx_http_test_reading;
+    r->write_event_handler = ngx_http_weir_delay_handler;
+
+    r->connection->write->delayed = 1;
+    ngx_add_timer(r->connection->write, delay);
+
+    return NGX_AGAIN;
+}
+
+
+static void
+ngx_http_weir_delay_handler(ngx_http_request_t *r)
+{
+    ngx_event_t  *wev;
+
+    wev = r->connection->write;
+
+    if (wev->delayed) {
+
+        if (ngx_handle_write_event(wev, 0) != NGX_OK) {
+            ngx_http_finalize_request(r, NGX_HTTP_INTERNAL_SERVER_ERROR);
+        }
+
+        return;
+    }
+
+    ngx_log_debug0(NGX_LOG_DEBUG_HTTP, r->connection->log, 0,
+                   "weir: delay is over");
+
+    if (ngx_handle_read_event(r->connection->read, 0) != NGX_OK) {
+        ngx_http_finalize_request(r, NGX_HTTP_INTERNAL_SERVER_ERROR);
+        return;
+    }
+
+    r->read_event_handler = ngx_http_block_reading;
+    r->write_event_handler = ngx_http_core_run_phases;
+
+    ngx_http_core_run_phases(r);
+}
+
+
+static ngx_http_weir_ctx_t *
+ngx_http_weir_create_ctx(ngx_http_request_t *r, struct weir *w)
+{
+    ngx_pool_cleanup_t   *cln;
+    ngx_http_weir_ctx_t  *ctx;
+
+    cln = ngx_pool_cleanup_add(r->pool, sizeof(ngx_http_weir_ctx_t));
+    if (cln == NULL) {
+        return NULL;
+    }
+
+    ctx = cln->data;
+
+    ngx_memzero(ctx, sizeof(ngx_http_weir_ctx_t));
+
+    ctx->weir = w;
+    cln->handler = ngx_http_weir_cleanup;
+
+    ngx_http_set_ctx(r, ctx, ngx_http_weir_module);
+
+    return ctx;
+}
+
+
+/* The context of a main request, NULL if it was not decided */
+
+ngx_http_weir_ctx_t *
+ngx_http_weir_get_ctx(ngx_http_request_t *r)
+{
+    ngx_pool_cleanup_t   *cln;
+    ngx_http_weir_ctx_t  *ctx;
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_weir_module);
+
+    if (ctx || (!r->internal && !r->filter_finalize && !r->error_page)) {
+        return ctx;
+    }
+
+    for (cln = r->pool->cleanup; cln; cln = cln->next) {
+
+        if (cln->handler == ngx_http_weir_cleanup) {
+            ctx = cln->data;
+            ngx_http_set_ctx(r, ctx, ngx_http_weir_module);
+            return ctx;
+        }
+    }
+
+    return NULL;
+}
+
+
+static void
+ngx_http_weir_cleanup(void *data)
+{
+    ngx_http_weir_ctx_t *ctx = data;
+
+    if (ctx->held) {
+        ngx_http_weir_release(ctx);
+    }
+}
+
+
+static void
+ngx_http_weir_release(ngx_http_weir_ctx_t *ctx)
+{
+    weir_release(ctx->weir, ctx->held, weir_now(ctx->weir));
+
+    ngx_queue_remove(&ctx->queue);
+    ctx->held = NULL;
+}
+
+
+/* A worker that is told to stop at once does not destroy the request pools */
+
+void
+ngx_http_weir_release_all(void)
+{
+    ngx_queue_t          *q;
+    ngx_http_weir_ctx_t  *ctx;
+
+    while (!ngx_queue_empty(&ngx_http_weir_held)) {
+        q = ngx_queue_head(&ngx_http_weir_held);
+        ctx = ngx_queue_data(q, ngx_http_weir_ctx_t, queue);
+
+        ngx_http_weir_release(ctx);
+    }
+}
