@@ -11,6 +11,8 @@ import subprocess
 import tempfile
 import time
 
+import pytest
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("WEIR_BUILD", ROOT / "build")).resolve()
 MODULE = BUILD / "ngx_http_weir_module.so"
@@ -230,3 +232,27 @@ http {{
 
     def statuses(self, count, path="/", **more):
         return [self.get(path, **more).status for _ in range(count)]
+
+
+@pytest.fixture
+def gateway():
+    """Makes gateways: started unless start=False; in the end stopped, with a look at their error logs."""
+    if not MODULE.exists():
+        pytest.skip(f"no {MODULE}: nginx-dev was missing when weir was built")
+    made = []
+
+    def make(policy, start=True, **parts):
+        gate = Gateway(policy, **parts)
+        made.append(gate)
+        return gate.start() if start else gate
+
+    yield make
+    try:
+        for gate in made:
+            running = gate.master is not None
+            gate.stop()
+            if running:
+                gate.check_log()
+    finally:
+        for gate in made:
+            gate.cleanup()

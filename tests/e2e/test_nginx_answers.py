@@ -9,6 +9,8 @@ import time
 
 import pytest
 
+from gateway import gateway  # noqa: F401 (a fixture)
+
 THREE = "limits: [{name: api, by: [ip], rate: 3/hour, algorithm: token-bucket}]\n"
 
 
