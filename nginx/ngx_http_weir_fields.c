@@ -85,12 +85,10 @@ ngx_http_weir_collect(ngx_http_request_t *r, ngx_http_weir_main_conf_t *wmcf,
             return NGX_ERROR;
         }
 
-        /* an empty value is no key: the policy's "when_missing" decides */
+        /* given and empty is missing, whatever a header of the caller says */
 
-        if (value.len) {
-            fields[key[i].field].ptr = (char *) value.data;
-            fields[key[i].field].len = value.len;
-        }
+        fields[key[i].field].ptr = value.len ? (char *) value.data : "";
+        fields[key[i].field].len = value.len;
     }
 
     return NGX_OK;

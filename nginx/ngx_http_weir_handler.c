@@ -17,7 +17,6 @@ static ngx_int_t ngx_http_weir_handler(ngx_http_request_t *r,
 static ngx_int_t ngx_http_weir_decide(ngx_http_request_t *r,
     ngx_http_weir_main_conf_t *wmcf, ngx_http_weir_loc_conf_t *wlcf,
     struct weir_answer *answer);
-static void ngx_http_weir_path(ngx_http_request_t *r, struct weir_slice *path);
 static ngx_int_t ngx_http_weir_get_cost(ngx_http_request_t *r,
     ngx_http_weir_loc_conf_t *wlcf, int64_t *cost);
 static ngx_int_t ngx_http_weir_get_plan(ngx_http_request_t *r,
@@ -146,7 +145,10 @@ ngx_http_weir_decide(ngx_http_request_t *r, ngx_http_weir_main_conf_t *wmcf,
     request.field_count = wmcf->nfields;
     request.peek = 0;
 
-    ngx_http_weir_path(r, &request.path);
+    /* not r->uri, which redirects change; the library cuts and normalises */
+
+    request.path.ptr = (char *) r->unparsed_uri.data;
+    request.path.len = r->unparsed_uri.len;
 
     rc = weir_decide(wmcf->weir, &request, weir_now(wmcf->weir), answer);
 
@@ -157,35 +159,6 @@ ngx_http_weir_decide(ngx_http_request_t *r, ngx_http_weir_main_conf_t *wmcf,
     }
 
     return NGX_OK;
-}
-
-
-/*
- * The path as it came, not r->uri, which redirects change.  A fragment has no
- * place in a request but nginx serves "/a#b" as "/a"; so must it be counted.
- */
-
-static void
-ngx_http_weir_path(ngx_http_request_t *r, struct weir_slice *path)
-{
-    u_char  *p, *start, *end;
-
-    start = r->unparsed_uri.data;
-    end = start + r->unparsed_uri.len;
-
-    for (p = start; p < end && *p != '?' && *p != '#'; p++) { /* void */ }
-
-    if (p == start) {
-
-        /* "GET http://host?args" */
-
-        path->ptr = "/";
-        path->len = 1;
-        return;
-    }
-
-    path->ptr = (char *) start;
-    path->len = p - start;
 }
 
 

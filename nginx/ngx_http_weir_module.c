@@ -174,8 +174,6 @@ ngx_http_weir_postconfiguration(ngx_conf_t *cf)
         return NGX_OK;
     }
 
-    ngx_http_weir_warn_keys(cf, wmcf);
-
     cmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_core_module);
     preaccess = &cmcf->phases[NGX_HTTP_PREACCESS_PHASE].handlers;
 

@@ -27,7 +27,6 @@ typedef struct {
     ngx_uint_t                  hash;       /* of the lower case name */
     ngx_str_t                   name;       /* lower case, if a header */
     unsigned                    key:1;      /* given by "weir_key" */
-    unsigned                    given:1;    /* by some "weir_key" */
 } ngx_http_weir_field_t;
 
 
@@ -101,7 +100,6 @@ char *ngx_http_weir_open(ngx_conf_t *cf, ngx_http_weir_main_conf_t *wmcf);
 char *ngx_http_weir_resolve_keys(ngx_conf_t *cf,
     ngx_http_weir_main_conf_t *wmcf, ngx_http_weir_loc_conf_t *wlcf);
 void ngx_http_weir_warn_return(ngx_conf_t *cf);
-void ngx_http_weir_warn_keys(ngx_conf_t *cf, ngx_http_weir_main_conf_t *wmcf);
 
 /* ngx_http_weir_handler.c */
 

@@ -228,32 +228,15 @@ ngx_http_weir_resolve_keys(ngx_conf_t *cf, ngx_http_weir_main_conf_t *wmcf,
         if (f == wmcf->nfields) {
             ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
                           "\"weir_key\" \"%V\": the policy \"%V\" has no "
-                          "identity of that name that takes a given key",
+                          "identity of that name",
                           &key[i].name, &wmcf->policy);
             return NGX_CONF_ERROR;
         }
 
-        wmcf->fields[f].given = 1;
         key[i].field = f;
     }
 
     return NGX_CONF_OK;
-}
-
-
-void
-ngx_http_weir_warn_keys(ngx_conf_t *cf, ngx_http_weir_main_conf_t *wmcf)
-{
-    ngx_uint_t  i;
-
-    for (i = 0; i < wmcf->nfields; i++) {
-        if (wmcf->fields[i].key && !wmcf->fields[i].given) {
-            ngx_log_error(NGX_LOG_WARN, cf->log, 0,
-                          "the policy \"%V\" wants a key \"%V\" that no "
-                          "\"weir_key\" gives where \"weir\" is on",
-                          &wmcf->policy, &wmcf->fields[i].name);
-        }
-    }
 }
 
 

@@ -165,7 +165,7 @@ def test_weir_off(gateway):
 
 
 def test_cors_fields_are_exposed_beside_those_of_the_api(gateway):
-    g = gateway("headers: {cors: true}\n" + THREE, api="add_header Access-Control-Expose-Headers X-Total;")
+    g = gateway("answers: {cors: true}\n" + THREE, api="add_header Access-Control-Expose-Headers X-Total;")
     exposed = [v.strip() for v in g.get("/").one("Access-Control-Expose-Headers").split(",")]
     assert exposed[0] == "X-Total"
     assert {"RateLimit", "RateLimit-Policy", "X-RateLimit-Limit", "Retry-After"} <= set(exposed)
