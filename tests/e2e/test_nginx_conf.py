@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from gateway import gateway  # noqa: F401 (a fixture)
+from gateway import MODULE, ROOT, gateway  # noqa: F401 (a fixture)
 
 API = "limits: [{name: api, by: [ip], rate: 100/hour, algorithm: token-bucket}]\n"
 
@@ -107,6 +107,24 @@ def test_return_in_a_server_is_warned_of(gateway):
     g = gateway(API, start=False, server="return 200 x;")
     code, said = g.test()
     assert code == 0 and '[warn] "return" in a server answers before any limit' in said
+
+
+USERS = """version: 1
+identity: {user: {given: true}, plan: {default: free}}
+limits: [{name: per-user, by: [user], when_missing: ip, rate: {free: 60/minute, pro: 600/minute}}]
+"""
+
+
+@pytest.mark.parametrize("example", sorted(ROOT.glob("examples/nginx/*.conf")), ids=lambda path: path.name)
+def test_examples_are_good(gateway, example):
+    g = gateway(API, start=False)
+    g.policy_file.write_text(USERS)
+    text = example.read_text()
+    for old, new in (("modules/ngx_http_weir_module.so", MODULE), ("/etc/weir/policy.yaml", g.policy_file),
+                     ("/var/log/nginx", g.dir), ("listen 80", f"listen 127.0.0.1:{g.port}")):
+        text = text.replace(old, str(new))
+    g.conf.write_text(f"pid {g.dir}/nginx.pid;\n{text}")
+    assert g.test() == (0, "")
 
 
 # ---- cost, plan, key -----------------------------------------------------------------------------------
