@@ -82,9 +82,9 @@ daemon off;
 {p['main']}
 events {{ worker_connections 4096; }}
 http {{
-    access_log {self.dir}/access.log weir;
     log_format weir '$status "$request" verdict=$weir_verdict reason=$weir_reason limit=$weir_limit '
                     'remaining=$weir_remaining retry=$weir_retry_after delay=$weir_delay plan=$weir_plan';
+    access_log {self.dir}/access.log weir;
     client_body_temp_path {self.dir}/body;
     proxy_temp_path {self.dir}/proxy;
     fastcgi_temp_path {self.dir}/fastcgi;
@@ -115,7 +115,7 @@ http {{
         """nginx -t: (exit code, what it says)."""
         done = subprocess.run([NGINX, "-t", "-q", "-p", self.dir, "-c", self.conf, "-e", self.log],
                               capture_output=True, text=True, timeout=30)
-        return done.returncode, done.stderr + (self.log.read_text() if self.log.exists() else "")
+        return done.returncode, done.stderr
 
     def start(self, command=()):
         self.master = subprocess.Popen([*command, NGINX, "-p", self.dir, "-c", self.conf, "-e", self.log],

@@ -168,7 +168,9 @@ def test_cors_fields_are_exposed_beside_those_of_the_api(gateway):
     g = gateway("answers: {cors: true}\n" + THREE, api="add_header Access-Control-Expose-Headers X-Total;")
     exposed = [v.strip() for v in g.get("/").one("Access-Control-Expose-Headers").split(",")]
     assert exposed[0] == "X-Total"
-    assert {"RateLimit", "RateLimit-Policy", "X-RateLimit-Limit", "Retry-After"} <= set(exposed)
+    assert {"RateLimit", "RateLimit-Policy", "X-RateLimit-Limit"} <= set(exposed)
+    g.statuses(2)
+    assert "Retry-After" in g.get("/").one("Access-Control-Expose-Headers")
 
 
 # ---- connections ---------------------------------------------------------------------------------------
@@ -189,7 +191,7 @@ def test_keep_alive_after_a_refusal(gateway):
 def test_body_of_a_refused_post_is_discarded(gateway, size):
     """The next request on the same connection is read at the right place."""
     g = gateway("limits: [{name: post, match: {method: POST}, by: [ip], rate: 1/hour, algorithm: token-bucket}]\n",
-                server="client_max_body_size 10m;")
+                http="client_max_body_size 10m;")
     c = g.connect()
     body = b"POST /evil HTTP/1.1\r\n" * (size // 20)
     assert g.get("/", method="POST", body=body, connection=c).status == 200
@@ -249,15 +251,18 @@ def test_http2_streams_of_one_connection(gateway):
     assert sorted(codes) == ["200"] * 7 + ["429"] * 13, done.stdout
 
 
-def test_http2_refused_post_with_body(gateway):
-    g = gateway("limits: [{name: none, by: [ip], rate: 0/hour, algorithm: token-bucket}]\n", listen="http2")
+def test_http2_refused_posts_with_body(gateway):
+    """By nghttp: curl 7.88 gives up where nginx answers before the body has come, whoever refuses."""
+    if shutil.which("nghttp") is None:
+        pytest.skip("nghttp is not installed (nghttp2-client)")
+    g = gateway("limits: [{name: post, match: {method: POST}, by: [ip], rate: 1/hour, algorithm: token-bucket}]\n",
+                listen="http2")
     big = g.dir / "big"
     big.write_bytes(b"x" * 300_000)
-    done = subprocess.run(["curl", "-s", "-o", "/dev/null", "-w", "%{http_code}\n", "--http2-prior-knowledge",
-                           "--data-binary", f"@{big}", f"http://127.0.0.1:{g.port}/", "--next", "-s", "-o", "/dev/null",
-                           "-w", "%{http_code}\n", "--http2-prior-knowledge", f"http://127.0.0.1:{g.port}/"],
+    done = subprocess.run(["nghttp", "-n", "-s", "-d", big, *[f"http://127.0.0.1:{g.port}/{i}" for i in range(4)]],
                           capture_output=True, text=True, timeout=20)
-    assert done.stdout.split() == ["429", "429"], done.stderr
+    codes = re.findall(r" (200|429) +\d+\S* /", done.stdout)
+    assert sorted(codes) == ["200"] + ["429"] * 3, done.stdout
 
 
 # ---- error pages ---------------------------------------------------------------------------------------
@@ -319,7 +324,7 @@ def test_try_files_and_x_accel_are_charged_once(gateway):
 def test_variables_in_the_log(gateway):
     g = gateway(THREE)
     g.statuses(4)
-    lines = g.access(8)  # each request is also one of the API's server
+    lines = g.access(7)  # those that passed are also of the API's server
     mine = [line for line in lines if "verdict=-" not in line]
     assert [re.search(r"verdict=(.*)", line).group(1) for line in mine[:3]] == [
         f"allow reason=- limit=api remaining={left} retry=- delay=0.000 plan=default" for left in (2, 1, 0)]

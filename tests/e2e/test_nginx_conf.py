@@ -51,8 +51,8 @@ def test_policy_is_found_beside_the_configuration(gateway):
     ("weir_cost 1000000001;", 'invalid cost "1000000001"'),
     ("weir_cost 1; weir_cost 2;", '"weir_cost" directive is duplicate'),
     ("weir_cost $no_such;", 'unknown "no_such" variable'),
-    ("weir_status 200;", "value must be equal to or greater than 400"),
-    ("weir_status 600;", "value must be equal to or less than 599"),
+    ("weir_status 200;", "value must be between 400 and 599"),
+    ("weir_status 600;", "value must be between 400 and 599"),
     ("weir_headers draft-99;", 'invalid header preset "draft-99"'),
     ("weir_headers draft-06 draft-11;", 'header preset "draft-11" contradicts one before'),
     ("weir_headers x-ratelimit x-ratelimit-delta;", "contradicts one before"),
@@ -180,10 +180,10 @@ def test_key_from_auth_request_in_precontent(gateway):
     g = gateway(GIVEN, server="""weir_stage precontent; weir_key user $who;
         location /api { auth_request /auth; auth_request_set $who $upstream_http_x_user;
                         proxy_pass http://127.0.0.1:%(up)d; }
-        location = /auth { internal; weir on; proxy_pass http://127.0.0.1:%(up)d/who$is_args$args; }""",
-                api="location /who { add_header X-User $arg_user; return 204; }")
-    assert g.statuses(3, "/api?user=ann") == [200, 200, 429]
-    assert g.statuses(3, "/api?user=bob") == [200, 200, 429]
+        location = /auth { internal; weir on; proxy_pass http://127.0.0.1:%(up)d/who; }""",
+                api="location /who { add_header X-User $http_token; return 204; }")
+    for who in ("ann", "bob"):
+        assert g.statuses(3, "/api", headers={"Token": who}) == [200, 200, 429]
 
 
 def test_subrequests_are_not_charged(gateway):
@@ -199,7 +199,7 @@ def test_subrequests_are_not_charged(gateway):
 
 
 def test_limit_req_refuses_first_and_weir_charges_nothing(gateway):
-    g = gateway(API, http="limit_req_zone $server_name zone=z:1m rate=1r/m;",
+    g = gateway(API, http="limit_req_zone $server_port zone=z:1m rate=1r/m;",
                 server="location /both { limit_req zone=z; proxy_pass http://127.0.0.1:%(up)d; }")
     assert g.statuses(3, "/both") == [200, 503, 503]
     assert left(g.get("/")) == 98
@@ -312,7 +312,8 @@ limits:
 
 @pytest.mark.parametrize("name, fields", [
     ("a thousand entries in one line", b"X-Forwarded-For: " + b", ".join([b"10.0.0.1"] * 1000) + b"\r\n"),
-    ("a thousand lines", b"X-Forwarded-For: 10.0.0.1\r\n" * 1000),
+    ("nine hundred lines", b"X-Forwarded-For: 10.0.0.1\r\n" * 900),
+    ("lines of commas", b"X-Forwarded-For: ,,,\r\n" * 900),
     ("nothing but commas", b"X-Forwarded-For: " + b"," * 5000 + b"\r\n"),
     ("8-bit bytes", b"X-Api-Key: \x80\xff\xc3\x28\r\nX-Forwarded-For: \xff\xfe\r\n"),
     ("a key of 64 KiB", b"X-Api-Key: " + b"k" * 65536 + b"\r\n"),
@@ -321,7 +322,7 @@ limits:
     ("lengths that lie", b"X-Forwarded-For: ::ffff:1.2.3.4.5, 1.2.3, 999.1.1.1, 1.1.1.1:99999\r\n"),
 ])
 def test_hostile_headers(gateway, name, fields):
-    g = gateway(ATTACKED, server="large_client_header_buffers 8 128k; client_header_buffer_size 64k;")
+    g = gateway(ATTACKED, http="large_client_header_buffers 8 128k; client_header_buffer_size 64k;")
     got = g.raw(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n" + fields + b"\r\n")
     assert got.startswith(b"HTTP/1.1 200 "), got[:200]
     assert got.count(b"X-RateLimit-Remaining: ") == 1
