@@ -272,6 +272,7 @@ const char *wr_tree_add(struct wr_tree *tree, struct wr_region *region, const ch
     *end = (struct wr_pattern_end){.next = node->ends,
                                    .older = tree->newest,
                                    .pattern = pattern,
+                                   .pattern_len = (uint32_t)strlen(pattern),
                                    .shape = shape,
                                    .rank = tree->ends++,
                                    .index = index,

@@ -22,6 +22,7 @@ struct wr_pattern_end {
     const struct wr_pattern_end *next; /* of the same node */
     struct wr_pattern_end *older;      /* of the tree: added before */
     const char *pattern;               /* as written */
+    uint32_t pattern_len;
     const char
         *shape;     /* one byte a segment and a last one: strcmp orders the more specific first */
     uint32_t rank;  /* over all patterns: 0 is the most specific; known after wr_tree_finish */

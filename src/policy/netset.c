@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define FEW 8U /* networks that are tried one by one: a mask and a comparison each */
+
 static int by_start(const void *a, const void *b)
 {
     const struct wr_net *x = a, *y = b;
@@ -33,14 +35,17 @@ void wr_netset_make(struct wr_netset *set, struct wr_net *nets, size_t count)
 
 bool wr_netset_holds(const struct wr_netset *set, const struct wr_ip *ip)
 {
-    size_t low = 0, high = set->count; /* nets[..low) start at or before ip, nets[high..) after */
+    size_t low = 0, high = set->count; /* one that holds ip lies in nets[low..high) */
 
-    while (low < high) {
+    while (high - low > FEW) {
         size_t middle = low + (high - low) / 2;
         if (memcmp(set->nets[middle].ip.bytes, ip->bytes, sizeof ip->bytes) <= 0)
-            low = middle + 1;
+            low = middle;
         else
             high = middle;
     }
-    return low > 0 && wr_net_contains(&set->nets[low - 1], ip);
+    for (; low < high; low++)
+        if (wr_net_contains(&set->nets[low], ip))
+            return true;
+    return false;
 }

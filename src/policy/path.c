@@ -84,10 +84,12 @@ static struct weir_slice without_authority(struct weir_slice raw)
     return (struct weir_slice){p, (size_t)(end - p)};
 }
 
-/* Add one segment, as it lies between two slashes. |*beyond| counts those that found no room. */
-static void add_segment(struct wr_path *out, struct weir_slice segment, uint64_t *beyond)
+/* Add one segment, as it lies between two slashes, |encoded| if it has a '%'. |*beyond| counts
+ * those that found no room. */
+static void add_segment(struct wr_path *out, struct weir_slice segment, bool encoded,
+                        uint64_t *beyond)
 {
-    if (memchr(segment.ptr, '%', segment.len) != NULL) {
+    if (encoded) {
         /* Without room for it, the segment is only told from the dots. */
         char dots[4];
         bool room = out->count < WR_PATH_SEGMENTS_MAX;
@@ -110,10 +112,16 @@ static void add_segment(struct wr_path *out, struct weir_slice segment, uint64_t
         out->segment[out->count++] = segment;
 }
 
+/* What ends a run of ordinary bytes: one look at a table instead of four comparisons. */
+enum { ORDINARY, SLASH, PERCENT, QUERY };
+
+static const uint8_t kinds[256] = {['/'] = SLASH, ['%'] = PERCENT, ['?'] = QUERY, ['#'] = QUERY};
+
 void wr_path_split(struct weir_slice raw, struct wr_path *out)
 {
     const char *p, *start, *end;
     uint64_t beyond = 0;
+    bool encoded = false;
 
     out->count = 0;
     if (raw.len == 0)
@@ -121,13 +129,21 @@ void wr_path_split(struct weir_slice raw, struct wr_path *out)
     if (raw.ptr[0] != '/')
         raw = without_authority(raw);
     end = raw.ptr + raw.len;
-    for (p = start = raw.ptr; p < end && *p != '?' && *p != '#'; p++) {
-        if (*p != '/')
+    for (p = start = raw.ptr; p < end; p++) {
+        uint8_t kind = kinds[(unsigned char)*p];
+        if (kind == ORDINARY)
             continue;
+        if (kind == QUERY)
+            break;
+        if (kind == PERCENT) {
+            encoded = true;
+            continue;
+        }
         if (p > start)
-            add_segment(out, (struct weir_slice){start, (size_t)(p - start)}, &beyond);
+            add_segment(out, (struct weir_slice){start, (size_t)(p - start)}, encoded, &beyond);
         start = p + 1;
+        encoded = false;
     }
     if (p > start)
-        add_segment(out, (struct weir_slice){start, (size_t)(p - start)}, &beyond);
+        add_segment(out, (struct weir_slice){start, (size_t)(p - start)}, encoded, &beyond);
 }

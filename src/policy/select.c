@@ -23,20 +23,19 @@
 
 /* One limit that matches, before its key is made. */
 struct found {
-    uint32_t rank; /* of |pattern| */
     uint16_t limit;
-    const char *pattern; /* NULL: the limit has no path */
+    const struct wr_pattern_end *by; /* the pattern that matched; NULL: the limit has no path */
 };
 
 struct selecting {
     const struct wr_policy *policy;
     const struct weir_request *request;
     struct wr_selection *out;
-    uint64_t method;    /* its bit */
-    bool peer_trusted;  /* the peer is an address in identity.ip.trusted */
-    uint32_t resolved;  /* bit: identities[] below is filled */
-    uint32_t cost_rule; /* the first one that matches; cost_count: none */
-    uint32_t route_rank;
+    uint64_t method;                    /* its bit */
+    bool peer_trusted;                  /* the peer is an address in identity.ip.trusted */
+    uint32_t resolved;                  /* bit: identities[] below is filled */
+    uint32_t cost_rule;                 /* the first one that matches; cost_count: none */
+    const struct wr_pattern_end *route; /* the most specific pattern that matched; or NULL */
     uint32_t count;
     bool over_max;
     struct found found[WEIR_LIMITS_MAX];
@@ -149,7 +148,7 @@ static uint64_t method_bit(const struct wr_policy *policy, struct weir_slice met
 }
 
 /* Keep |limit| among the first WEIR_LIMITS_MAX of the file that match. */
-static void keep_limit(struct selecting *s, uint16_t limit, const char *pattern, uint32_t rank)
+static void keep_limit(struct selecting *s, uint16_t limit, const struct wr_pattern_end *by)
 {
     uint32_t at = s->count;
 
@@ -159,8 +158,8 @@ static void keep_limit(struct selecting *s, uint16_t limit, const char *pattern,
     while (at > 0 && s->found[at - 1].limit > limit)
         at--;
     if (at > 0 && s->found[at - 1].limit == limit) { /* by another of its patterns */
-        if (rank < s->found[at - 1].rank)
-            s->found[at - 1] = (struct found){rank, limit, pattern};
+        if (by != NULL && by->rank < s->found[at - 1].by->rank)
+            s->found[at - 1].by = by;
         return;
     }
     if (s->count == WEIR_LIMITS_MAX) {
@@ -169,8 +168,9 @@ static void keep_limit(struct selecting *s, uint16_t limit, const char *pattern,
             return;
         s->count--;
     }
-    memmove(&s->found[at + 1], &s->found[at], (s->count - at) * sizeof s->found[0]);
-    s->found[at] = (struct found){rank, limit, pattern};
+    if (at < s->count)
+        memmove(&s->found[at + 1], &s->found[at], (s->count - at) * sizeof s->found[0]);
+    s->found[at] = (struct found){limit, by};
     s->count++;
 }
 
@@ -191,12 +191,10 @@ static __attribute__((noinline)) void match_path(struct selecting *s)
     wr_walk_start(&walk, &s->policy->tree, &path);
     while ((node = wr_walk_next(&walk)) != NULL) {
         for (const struct wr_pattern_end *end = node->ends; end != NULL; end = end->next) {
-            if (end->rank < s->route_rank) {
-                s->route_rank = end->rank;
-                s->out->route = end->pattern;
-            }
+            if (s->route == NULL || end->rank < s->route->rank)
+                s->route = end;
             if (end->use == WR_USE_LIMIT)
-                keep_limit(s, (uint16_t)end->index, end->pattern, end->rank);
+                keep_limit(s, (uint16_t)end->index, end);
             else if (end->use == WR_USE_COST)
                 keep_cost(s, end->index);
         }
@@ -208,7 +206,7 @@ static void match(struct selecting *s)
     const struct wr_policy *policy = s->policy;
 
     for (size_t i = 0; i < policy->pathless_count; i++)
-        keep_limit(s, policy->pathless[i], NULL, UINT32_MAX);
+        keep_limit(s, policy->pathless[i], NULL);
     for (size_t i = 0; i < policy->pathless_cost_count; i++)
         keep_cost(s, policy->pathless_costs[i]);
     if (policy->tree.root != NULL)
@@ -231,17 +229,17 @@ static struct wr_key_part client_part(const struct selecting *s, unsigned prefix
 
 /* Make one part of the key of |rule|. False: it is missing, and the limit skips or denies. */
 static bool make_part(struct selecting *s, const struct wr_rule *rule, unsigned index,
-                      const char *pattern, struct wr_key_part *part)
+                      const struct wr_pattern_end *by, struct wr_key_part *part)
 {
-    const char *route;
-
     switch (rule->part[index].source) {
     case WR_BY_IP:
         *part = client_part(s, rule->prefix, WR_PART_IP, WR_PART_HOST);
         return true;
     case WR_BY_ROUTE:
-        route = pattern != NULL ? pattern : s->out->route;
-        *part = (struct wr_key_part){{route, strlen(route)}, WR_PART_VALUE};
+        if (by == NULL)
+            by = s->route;
+        *part = (struct wr_key_part){
+            {by != NULL ? by->pattern : "", by != NULL ? by->pattern_len : 0}, WR_PART_VALUE};
         return true;
     case WR_BY_METHOD:
         *part = (struct wr_key_part){s->request->method, WR_PART_VALUE};
@@ -267,7 +265,7 @@ static void make_keys(struct selecting *s)
         struct wr_selected *selected = &out->selected[out->count];
         unsigned parts = 0;
         while (parts < rule->parts &&
-               make_part(s, rule, parts, s->found[i].pattern, &selected->part[parts]))
+               make_part(s, rule, parts, s->found[i].by, &selected->part[parts]))
             parts++;
         if (parts < rule->parts && rule->when_missing == WR_MISSING_SKIP)
             continue;
@@ -290,15 +288,15 @@ void wr_policy_select(const struct wr_policy *policy, const struct weir_request 
     s.peer_trusted = false;
     s.resolved = 0;
     s.cost_rule = (uint32_t)policy->cost_count;
-    s.route_rank = UINT32_MAX;
+    s.route = NULL;
     s.count = 0;
     s.over_max = false;
-    out->route = "";
     out->count = 0;
     find_client(&s);
     out->plan = policy->plan_count > 1 ? find_plan(&s) : 0;
     out->banned = is_banned(&s);
     match(&s);
+    out->route = s.route != NULL ? s.route->pattern : "";
     out->over_max = s.over_max;
     out->cost = request->cost_units >= 0           ? request->cost_units
                 : s.cost_rule < policy->cost_count ? policy->costs[s.cost_rule].cost
