@@ -253,8 +253,9 @@ WEIR_API void weir_release(struct weir *w, struct weir_answer *answer, int64_t n
 WEIR_API bool weir_holds(const struct weir *w, const struct weir_answer *answer);
 
 /* Who the policy takes the caller to be: the client's address after walking back through trusted
- * proxies (RFC 5952 text), or the peer's host name as it stands. Writes at most |size| bytes,
- * terminated; returns the length it would have. */
+ * proxies (RFC 5952 text; of IPv6 the network that callers are told apart by, 2001:db8:1:2::/64),
+ * or the peer's host name as it stands. Writes at most |size| bytes, terminated; returns the length
+ * it would have. */
 WEIR_API size_t weir_client(const struct weir *w, const struct weir_request *request, char *out,
                             size_t size);
 

@@ -1,6 +1,7 @@
 /* weir.c - the public API: checks arguments, opens and closes; everything else is below. */
 #include "weir/weir.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -255,17 +256,29 @@ void weir_verdict_times(const struct weir *w, const struct weir_verdict *verdict
     wr_engine_times(w->engine, verdict, now, next_ns, reset_ns);
 }
 
+/* "192.0.2.7", or the network "2001:db8:1:2::/64". */
+static size_t format_client(const struct weir *w, const struct wr_selection *selection, char *out,
+                            size_t size)
+{
+    unsigned prefix = wr_policy_ipv6_prefix(w->policy);
+    size_t len = wr_ip_format(&selection->masked[0], out);
+
+    if (!wr_ip_is_v4(&selection->masked[0]) && prefix < 128)
+        len += (size_t)snprintf(out + len, size - len, "/%u", prefix);
+    return len;
+}
+
 size_t weir_client(const struct weir *w, const struct weir_request *request, char *out, size_t size)
 {
     struct wr_selection selection;
-    char text[WR_IP_TEXT_MAX];
+    char text[WR_IP_TEXT_MAX + sizeof "/128"];
     struct weir_slice client = {text, 0};
 
     wr_policy_select(w->policy, request, &selection);
     if (selection.client_is_host)
         client = selection.client_host;
     else
-        client.len = wr_ip_format(&selection.client, text);
+        client.len = format_client(w, &selection, text, sizeof text);
     if (size > 0) {
         size_t kept = client.len < size ? client.len : size - 1;
         if (kept > 0)

@@ -242,6 +242,11 @@ unsigned wr_policy_default_plan(const struct wr_policy *policy)
     return policy->default_plan;
 }
 
+unsigned wr_policy_ipv6_prefix(const struct wr_policy *policy)
+{
+    return policy->prefixes[0];
+}
+
 size_t wr_policy_field_count(const struct wr_policy *policy)
 {
     return policy->field_count;

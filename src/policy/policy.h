@@ -68,6 +68,9 @@ size_t wr_policy_plan_count(
     const struct wr_policy *policy); /* at least 1: "default" where none is named */
 const char *wr_policy_plan(const struct wr_policy *policy, size_t index);
 unsigned wr_policy_default_plan(const struct wr_policy *policy);
+/* Leading bits of an IPv6 address by which identity.ip tells callers apart; see
+ * selection.masked[0]. */
+unsigned wr_policy_ipv6_prefix(const struct wr_policy *policy);
 size_t wr_policy_field_count(const struct wr_policy *policy);
 const char *wr_policy_field(const struct wr_policy *policy, size_t index,
                             enum weir_field_kind *kind);
@@ -118,7 +121,7 @@ struct wr_selection {
     struct weir_slice client_host;
     const char *route;                            /* the pattern that matched best, or "" */
     struct wr_selected selected[WEIR_LIMITS_MAX]; /* in the order of the file */
-    struct wr_ip masked[4];                       /* the client under each prefix length in use */
+    struct wr_ip masked[4]; /* the client under each prefix length in use, first identity.ip's */
 };
 
 /* Which limits does |request| meet, and by which key? Pure; no allocation; cost grows with the
