@@ -1,8 +1,10 @@
-/* commands.h - `weir <command>`, a function each. argv[0] is the command's name; the result is the
- * exit status. */
+/* commands.h - the commands of `weir`, one file each. */
 #ifndef WR_CLI_COMMANDS_H
 #define WR_CLI_COMMANDS_H
 
+/* Each is called with its own name as argv[0] and returns the exit status: 0 done, 1 something was
+ * wrong with what was read, 2 wrong usage. */
 int wr_cmd_check(int argc, char **argv);
+int wr_cmd_replay(int argc, char **argv);
 
 #endif

@@ -1,0 +1,60 @@
+/* main.c - `weir COMMAND ...`: finds the command and hands over. To add one: its file, its line in
+ * commands.h, its row here, its section in docs/man/weir.1. */
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/commands.h"
+
+static int cmd_help(int argc, char **argv);
+
+static int cmd_version(int argc, char **argv)
+{
+    (void)argc;
+    (void)argv;
+    (void)puts("weir " WEIR_VERSION);
+    return 0;
+}
+
+static const struct {
+    const char *name;
+    int (*run)(int argc, char **argv);
+    const char *summary;
+} commands[] = {
+    {"check", wr_cmd_check, "check policy files and summarise them"},
+    {"replay", wr_cmd_replay, "run access logs through a policy and report what it would do"},
+    {"version", cmd_version, "print the version"},
+    {"help", cmd_help, "print this text"},
+};
+
+static void print_usage(FILE *out)
+{
+    (void)fputs("usage: weir COMMAND [ARGUMENT]...\n\n", out);
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
+        (void)fprintf(out, "  %-8s  %s\n", commands[i].name, commands[i].summary);
+    (void)fputs("\n`weir COMMAND --help` says more; so does weir(1).\n", out);
+}
+
+static int cmd_help(int argc, char **argv)
+{
+    (void)argc;
+    (void)argv;
+    print_usage(stdout);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    const char *name = argc > 1 ? argv[1] : "";
+
+    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0)
+        name = "help";
+    if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0)
+        name = "version";
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
+        if (strcmp(name, commands[i].name) == 0)
+            return commands[i].run(argc - 1, argv + 1);
+    if (*name != '\0')
+        (void)fprintf(stderr, "weir: no command \"%s\"\n", name);
+    print_usage(stderr);
+    return 2;
+}
