@@ -52,6 +52,10 @@ enum weir_error {
 /* The text of |error|, never NULL, in static memory. */
 WEIR_API const char *weir_strerror(int error);
 
+/* As |now| of weir_check and weir_check_batch: read the arena's clock, after the key's cache lines
+ * have been asked for, so that both waits overlap. */
+#define WEIR_NOW INT64_C(-1)
+
 /* ---- bounds ------------------------------------------------------------------------------- */
 
 #define WEIR_LIMITS_MAX 16                /* limits that one request may meet */
@@ -181,7 +185,7 @@ WEIR_API enum weir_field_kind weir_field_kind(const struct weir *w, size_t field
 /* Charge |cost| against the limit behind |key| and say whether the request may pass. For limits
  * whose rate differs by plan, the default plan's is used.
  *
- * Time:    |now| is passed in; a clock that stepped back counts as standing still.
+ * Time:    |now| is passed in, or WEIR_NOW; a clock that stepped back counts as standing still.
  * Units:   cost in units, 0..WEIR_COST_MAX (0 only looks).
  * Owns:    |key| is borrowed for the call; |out| is the caller's and always fully written.
  * Threads: any number, any process on the same arena.

@@ -8,6 +8,7 @@
 #include "algo/sliding_log.h"
 #include "base/arith.h"
 #include "engine/bound.h"
+#include "engine/word.h"
 
 #define BATCH                                                                          \
     16 /* keys whose cache misses overlap: 33 ns a decision instead of 174 on 1 M keys \
@@ -166,8 +167,12 @@ static void check_hashed(struct wr_engine *engine, unsigned limit, uint64_t hash
         return;
     }
     wr_bound_charge(engine, limit, plan, hash, cost, &charge);
-    wr_charge_evaluate(engine->arena, &charge, now);
-    wr_charge_commit(engine->arena, &charge, now, NULL);
+    if (wr_limit_is_word(charge.limit)) {
+        wr_word_take(engine->arena, &charge, now);
+    } else {
+        wr_charge_evaluate(engine->arena, &charge, now);
+        wr_charge_commit(engine->arena, &charge, now, NULL);
+    }
     if (!charge.take.allowed && charge.limit->count_denied)
         wr_charge_force(engine->arena, &charge, now);
     wr_bound_verdict(engine, &charge, limit, plan, out);
@@ -176,7 +181,13 @@ static void check_hashed(struct wr_engine *engine, unsigned limit, uint64_t hash
 void wr_engine_check(struct wr_engine *engine, unsigned limit, struct weir_slice key, int64_t cost,
                      int64_t now, struct weir_verdict *out)
 {
-    check_hashed(engine, limit, hash_key(engine, limit, key), cost, now, out);
+    uint64_t hash = hash_key(engine, limit, key);
+
+    if (now == WEIR_NOW) {
+        wr_slot_prefetch(engine->arena, hash);
+        now = wr_arena_now(engine->arena);
+    }
+    check_hashed(engine, limit, hash, cost, now, out);
 }
 
 void wr_engine_check_batch(struct wr_engine *engine, const struct weir_charge *charges, size_t n,
@@ -191,6 +202,8 @@ void wr_engine_check_batch(struct wr_engine *engine, const struct weir_charge *c
             hashes[i] = hash_key(engine, charge->limit, charge->key);
             wr_slot_prefetch(engine->arena, hashes[i]);
         }
+        if (now == WEIR_NOW)
+            now = wr_arena_now(engine->arena);
         for (size_t i = 0; i < count; i++) {
             const struct weir_charge *charge = &charges[start + i];
             check_hashed(engine, charge->limit, hashes[i], charge->cost_units, now,

@@ -39,7 +39,7 @@ static uint64_t carried(const struct wr_arena *arena, const struct wr_limit *lim
     return wr_word_algo((enum wr_algo)limit->algo)->carry(limit, &old, view->state, now);
 }
 
-static uint64_t load(struct wr_arena *arena, struct wr_charge *charge, int64_t now)
+static inline uint64_t load(struct wr_arena *arena, struct wr_charge *charge, int64_t now)
 {
     wr_slot_find(arena, charge->hash, &charge->view);
     if (charge->view.slot == NULL)
@@ -49,8 +49,8 @@ static uint64_t load(struct wr_arena *arena, struct wr_charge *charge, int64_t n
     return carried(arena, charge->limit, &charge->view, now);
 }
 
-static int store(struct wr_arena *arena, const struct wr_charge *charge, uint64_t state,
-                 int64_t now)
+static inline int store(struct wr_arena *arena, const struct wr_charge *charge, uint64_t state,
+                        int64_t now)
 {
     struct wr_worth worth = {0, 0};
 
@@ -59,12 +59,28 @@ static int store(struct wr_arena *arena, const struct wr_charge *charge, uint64_
     return wr_slot_put(arena, charge->hash, &charge->view, charge->class_id, state, &worth, now);
 }
 
-void wr_word_evaluate(struct wr_arena *arena, struct wr_charge *charge, int64_t now)
+/* The most used algorithms are named, so that the compiler can inline them here. */
+static inline void take(struct wr_charge *charge, int64_t now)
+{
+    if (charge->limit->algo == WR_TOKEN_BUCKET)
+        wr_token_bucket.take(charge->limit, charge->base, now, charge->cost, &charge->take);
+    else if (charge->limit->algo == WR_SLIDING_WINDOW)
+        wr_sliding_window.take(charge->limit, charge->base, now, charge->cost, &charge->take);
+    else
+        wr_word_algo((enum wr_algo)charge->limit->algo)
+            ->take(charge->limit, charge->base, now, charge->cost, &charge->take);
+}
+
+static inline void evaluate(struct wr_arena *arena, struct wr_charge *charge, int64_t now)
 {
     charge->busy = false;
     charge->base = load(arena, charge, now);
-    wr_word_algo((enum wr_algo)charge->limit->algo)
-        ->take(charge->limit, charge->base, now, charge->cost, &charge->take);
+    take(charge, now);
+}
+
+void wr_word_evaluate(struct wr_arena *arena, struct wr_charge *charge, int64_t now)
+{
+    evaluate(arena, charge, now);
 }
 
 static void refuse_for_a_moment(struct wr_charge *charge)
@@ -76,7 +92,7 @@ static void refuse_for_a_moment(struct wr_charge *charge)
     charge->take.delay_ns = 0;
 }
 
-bool wr_word_commit(struct wr_arena *arena, struct wr_charge *charge, int64_t now)
+static inline bool commit(struct wr_arena *arena, struct wr_charge *charge, int64_t now)
 {
     for (int tries = 0; tries < COMMIT_TRIES; tries++) {
         int result;
@@ -88,10 +104,21 @@ bool wr_word_commit(struct wr_arena *arena, struct wr_charge *charge, int64_t no
             return charge->take.allowed;
         if (result == WEIR_EFULL)
             return false; /* allowed, but there is nothing to give back */
-        wr_word_evaluate(arena, charge, now);
+        evaluate(arena, charge, now);
     }
     refuse_for_a_moment(charge);
     return false;
+}
+
+bool wr_word_commit(struct wr_arena *arena, struct wr_charge *charge, int64_t now)
+{
+    return commit(arena, charge, now);
+}
+
+void wr_word_take(struct wr_arena *arena, struct wr_charge *charge, int64_t now)
+{
+    evaluate(arena, charge, now);
+    (void)commit(arena, charge, now);
 }
 
 /* Apply |change| to the state behind |hash| until nobody else was first. */

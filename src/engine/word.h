@@ -10,6 +10,9 @@ void wr_word_evaluate(struct wr_arena *arena, struct wr_charge *charge, int64_t 
 /* True when something was taken that can be given back. */
 bool wr_word_commit(struct wr_arena *arena, struct wr_charge *charge, int64_t now);
 
+/* Both at once, for a charge that stands alone. */
+void wr_word_take(struct wr_arena *arena, struct wr_charge *charge, int64_t now);
+
 void wr_word_force(struct wr_arena *arena, struct wr_charge charge, int64_t now);
 
 /* Give charge.cost units back to charge.hash; |receipt| is the state that taking them left. */

@@ -163,7 +163,8 @@ static bool is_cost(int64_t cost)
 int weir_check(struct weir *w, unsigned limit, struct weir_slice key, int64_t cost, int64_t now,
                struct weir_verdict *out)
 {
-    if (limit >= wr_policy_limit_count(w->policy) || !is_cost(cost) || now < 0) {
+    if (limit >= wr_policy_limit_count(w->policy) || !is_cost(cost) ||
+        (now < 0 && now != WEIR_NOW)) {
         *out = (struct weir_verdict){0};
         return WEIR_EINVAL;
     }
@@ -175,9 +176,10 @@ int weir_check_batch(struct weir *w, const struct weir_charge *charges, size_t n
                      struct weir_verdict *out)
 {
     size_t limits = wr_policy_limit_count(w->policy);
+    bool timely = now >= 0 || now == WEIR_NOW;
 
     for (size_t i = 0; i < n; i++) {
-        if (charges[i].limit >= limits || !is_cost(charges[i].cost_units) || now < 0) {
+        if (charges[i].limit >= limits || !is_cost(charges[i].cost_units) || !timely) {
             memset(out, 0, n * sizeof *out);
             return WEIR_EINVAL;
         }
