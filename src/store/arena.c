@@ -141,12 +141,11 @@ static int check_file(int fd, const struct wr_arena_options *options, struct wr_
 
 /* ---- mapping ------------------------------------------------------------------------------- */
 
-static int map_file(struct wr_arena *arena, const struct wr_geometry *g, uint64_t size_bytes,
-                    struct wr_diag *diag)
+static int map_file(struct wr_arena *arena, const struct wr_geometry *g, struct wr_diag *diag)
 {
     int protection = arena->read_only ? PROT_READ : PROT_READ | PROT_WRITE;
     unsigned char *base =
-        (unsigned char *)mmap(NULL, size_bytes, protection, MAP_SHARED, arena->fd, 0);
+        (unsigned char *)mmap(NULL, g->size_bytes, protection, MAP_SHARED, arena->fd, 0);
 
     if (base == MAP_FAILED) {
         wr_diag_add(diag, WR_ERROR, 0, 0, "cannot be mapped: %s", strerror(errno));
@@ -154,10 +153,10 @@ static int map_file(struct wr_arena *arena, const struct wr_geometry *g, uint64_
     }
     /* Both are wishes: 2 MiB pages save a fifth of a miss, pages touched now spare the first
      * decision on each 2 us. */
-    (void)madvise(base, size_bytes, MADV_HUGEPAGE);
+    (void)madvise(base, g->size_bytes, MADV_HUGEPAGE);
     if (!arena->read_only)
-        (void)madvise(base, size_bytes, MADV_POPULATE_WRITE);
-    arena->size_bytes = size_bytes;
+        (void)madvise(base, g->size_bytes, MADV_POPULATE_WRITE);
+    arena->size_bytes = g->size_bytes;
     arena->header = (struct wr_header *)(void *)base;
     arena->claims = (struct wr_claim *)(void *)(base + WR_HEADER_BYTES);
     arena->classes = (struct wr_class_entry *)(void *)(base + WR_CLASSES_OFFSET);
@@ -309,8 +308,7 @@ int wr_arena_open(struct wr_arena **out, const struct wr_arena_options *options,
     if (rc == 0)
         rc = check_file(arena->fd, options, &geometry, diag);
     if (rc == 0)
-        rc = map_file(arena, &geometry,
-                      geometry.nodes_at + geometry.node_count * sizeof(struct wr_node), diag);
+        rc = map_file(arena, &geometry, diag);
     if (rc == 0)
         rc = map_process(arena);
     if (rc == 0)

@@ -205,6 +205,7 @@ static inline uint64_t wr_layout_word(void)
 
 /* What is where in a file of a given size. */
 struct wr_geometry {
+    uint64_t size_bytes;
     uint64_t class_count;
     uint64_t bucket_count;
     uint64_t head_count;
@@ -222,6 +223,7 @@ static inline struct wr_geometry wr_geometry_of(uint64_t size_bytes, unsigned no
     struct wr_geometry g;
     uint64_t rest, trios;
 
+    g.size_bytes = size_bytes;
     g.class_count = wr_min_u64(WR_CLASS_MASK + 1, size_bytes / 8 / sizeof(struct wr_class_entry));
     g.buckets_at = WR_CLASSES_OFFSET + g.class_count * sizeof(struct wr_class_entry);
     rest = size_bytes - g.buckets_at;

@@ -36,6 +36,12 @@ void wr_list_unlock(struct wr_log_head *head);
 bool wr_list_read(const struct wr_arena *arena, const struct wr_log_head *head,
                   struct wr_list *list);
 
+/* How many nodes |list|, not without any, must have. */
+static inline uint32_t wr_list_nodes(const struct wr_list *list)
+{
+    return list->count == 0 ? 1 : (list->offset + list->count - 1) / WR_NODE_TICKS + 1;
+}
+
 /* Make |list| the valid one. The lock is held. */
 void wr_list_publish(struct wr_log_head *head, const struct wr_list *list);
 

@@ -202,35 +202,51 @@ uint32_t wr_list_new(struct wr_arena *arena, const struct wr_slot *slot, uint64_
 
 /* ---- putting in order ---------------------------------------------------------------------- */
 
-/* Walk the nodes of |list|, setting their marks to |mark|. False: it is damaged, which a node that
- * has another list's mark already shows as well. Ends: each step marks a node, or stops. */
-static bool walk_nodes(struct wr_arena *arena, const struct wr_list *list, uint8_t *marks,
-                       uint8_t from, uint8_t mark)
+/* Mark the nodes of |list|. Returns how many there are; 0, and none marked, when it has none or is
+ * damaged, which a node that has another list's mark shows as well. Ends: each step marks a node.
+ */
+static uint32_t mark_nodes(struct wr_arena *arena, const struct wr_list *list, uint8_t *marks)
 {
-    for (uint32_t ref = list->first; ref != 0;) {
+    uint32_t ref = list->first, steps = 0;
+
+    for (;;) {
         struct wr_node *node = wr_node_at(arena, ref);
-        if (node == NULL || marks[ref - 1] != from)
-            return false;
-        marks[ref - 1] = mark;
+        if (node == NULL || marks[ref - 1] != 0)
+            break;
+        marks[ref - 1] = 1;
+        steps++;
         if (ref == list->last) {
-            WR_STORE(&node->next, 0); /* what was appended and not committed is nobody's */
-            return true;
+            WR_STORE(&node->next, 0); /* what was linked and not committed is nobody's */
+            return steps;
         }
         ref = WR_LOAD(&node->next);
     }
-    return list->count == 0;
+    for (ref = list->first; steps > 0; steps--) {
+        marks[ref - 1] = 0;
+        ref = WR_LOAD(&arena->nodes[ref - 1].next);
+    }
+    return 0;
 }
 
-static bool mark_nodes(struct wr_arena *arena, const struct wr_log_head *head, uint8_t *marks)
+/* Mark what the list of |head| has; one that is damaged becomes empty. */
+static void keep_list(struct wr_arena *arena, struct wr_log_head *head, uint8_t *marks)
 {
+    const struct wr_list none = {0};
     struct wr_list list;
+    uint32_t wanted, marked = 0;
+    bool sound = wr_list_read(arena, head, &list);
 
-    if (!wr_list_read(arena, head, &list))
-        return false;
-    if (walk_nodes(arena, &list, marks, 0, 1))
-        return true;
-    (void)walk_nodes(arena, &list, marks, 1, 0); /* none of them is anybody's then */
-    return false;
+    wanted = list.first == 0 ? 0 : wr_list_nodes(&list);
+    if (sound && wanted > 0)
+        marked = mark_nodes(arena, &list, marks);
+    if (sound && marked == wanted)
+        return;
+    for (uint32_t ref = list.first; marked > 0; marked--) { /* more or fewer than it says */
+        marks[ref - 1] = 0;
+        ref = WR_LOAD(&arena->nodes[ref - 1].next);
+    }
+    wr_list_publish(head, &none);
+    (void)WR_ADD(&arena->header->counters[WR_QUARANTINED], 1);
 }
 
 static void collect_heads(struct wr_arena *arena, uint8_t *marks)
@@ -243,10 +259,7 @@ static void collect_heads(struct wr_arena *arena, uint8_t *marks)
         head = &arena->heads[ref - 1];
         WR_STORE(&head->owner, 0);
         if (WR_LOAD(&head->word) != 0 && slot_of(arena, head) != NULL) {
-            if (!mark_nodes(arena, head, marks)) {
-                wr_list_publish(head, &none);
-                (void)WR_ADD(&arena->header->counters[WR_QUARANTINED], 1);
-            }
+            keep_list(arena, head, marks);
             continue;
         }
         wr_list_publish(head, &none);
