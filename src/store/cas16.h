@@ -3,9 +3,8 @@
  * The 16-byte compare-and-swap is __sync_*, never __atomic_* or _Atomic: for those gcc calls
  * libatomic even with -mcx16, and Debian's arm64 libatomic uses locks private to the process, which
  * on shared memory compiles, passes single-process tests and is wrong. x86-64 needs -mcx16 (inline
- * lock cmpxchg16b); arm64 gets CASP, or LDXP/STXP through libgcc. tests/store/no_libatomic.py holds
- * this. Reads are of 8 bytes: a 16-byte load would be a cmpxchg16b too, and fault on a read-only
- * map. */
+ * lock cmpxchg16b); arm64 gets CASP, or LDXP/STXP through libgcc. tests/layers.py holds this. Reads
+ * are of 8 bytes: a 16-byte load would be a cmpxchg16b too, and fault on a read-only map. */
 #ifndef WR_STORE_CAS16_H
 #define WR_STORE_CAS16_H
 
