@@ -57,12 +57,12 @@ http {
         location /four/ { weir on; weir_headers x-ratelimit draft-11; }
         location /deny-peer/ { limit_req zone=zd; }
         location /deny/ { weir on; weir_headers off; }
-        location /proxy-plain/ { proxy_pass http://app/f; proxy_http_version 1.1; proxy_set_header Connection ""; }
+        location /proxy-plain/ { proxy_pass http://app/; proxy_http_version 1.1; proxy_set_header Connection ""; }
         location /proxy-peer/ { limit_req zone=z1 burst=100000 nodelay; limit_req zone=z2 burst=100000 nodelay;
                                 limit_req zone=z3 burst=100000 nodelay; limit_req zone=z4 burst=100000 nodelay;
-                                proxy_pass http://app/f; proxy_http_version 1.1; proxy_set_header Connection ""; }
+                                proxy_pass http://app/; proxy_http_version 1.1; proxy_set_header Connection ""; }
         location /four/proxy/ { weir on; weir_headers x-ratelimit draft-11;
-                                proxy_pass http://app/f; proxy_http_version 1.1; proxy_set_header Connection ""; }
+                                proxy_pass http://app/; proxy_http_version 1.1; proxy_set_header Connection ""; }
     }
 }
 """

@@ -19,11 +19,11 @@
 
 static ngx_int_t ngx_http_weir_header_filter(ngx_http_request_t *r);
 static ngx_int_t ngx_http_weir_merge(ngx_http_request_t *r,
-    const struct weir_header *ours, ngx_table_elt_t *theirs,
+    ngx_keyval_t *ours, ngx_table_elt_t *theirs,
     ngx_str_t *before);
 static ngx_int_t ngx_http_weir_push(ngx_http_request_t *r,
-    const struct weir_header *ours, ngx_str_t *before);
-static ngx_uint_t ngx_http_weir_is_list(const struct weir_header *ours,
+    ngx_keyval_t *ours, ngx_str_t *before);
+static ngx_uint_t ngx_http_weir_is_list(ngx_keyval_t *ours,
     ngx_str_t *theirs);
 static ngx_uint_t ngx_http_weir_has_error_page(ngx_http_request_t *r,
     ngx_uint_t status);
@@ -44,11 +44,12 @@ ngx_int_t
 ngx_http_weir_render(ngx_http_request_t *r, ngx_http_weir_ctx_t *ctx,
     const struct weir_answer *answer, ngx_uint_t families)
 {
-    int                  n, i;
-    char                 buf[WEIR_HEADERS_BYTES];
-    size_t               len;
-    u_char              *p;
-    struct weir_header   headers[WEIR_HEADERS_MAX];
+    int                 n, i;
+    char                buf[WEIR_HEADERS_BYTES];
+    size_t              len;
+    u_char             *p;
+    ngx_keyval_t       *header;
+    struct weir_header  headers[WEIR_HEADERS_MAX];
 
     if (families == 0 && answer->outcome != WEIR_DENY) {
         return NGX_OK;
@@ -57,35 +58,34 @@ ngx_http_weir_render(ngx_http_request_t *r, ngx_http_weir_ctx_t *ctx,
     n = weir_answer_headers(ctx->weir, answer, families, headers, buf,
                             WEIR_HEADERS_BYTES);
 
-    if (n <= 0) {
-
-        if (n < 0) {
-            ngx_log_error(NGX_LOG_ALERT, r->connection->log, 0,
-                          "weir_answer_headers() failed: %s",
-                          weir_strerror(n));
-        }
-
+    if (n < 0) {
+        ngx_log_error(NGX_LOG_ALERT, r->connection->log, 0,
+                      "weir_answer_headers() failed: %s", weir_strerror(n));
         return NGX_OK;
     }
 
-    len = n * sizeof(struct weir_header);
+    len = n * sizeof(ngx_keyval_t);
 
     for (i = 0; i < n; i++) {
         len += headers[i].value.len;
     }
 
-    ctx->headers = ngx_palloc(r->pool, len);
-    if (ctx->headers == NULL) {
+    header = ngx_palloc(r->pool, len);
+    if (header == NULL) {
         return NGX_ERROR;
     }
 
+    ctx->headers = header;
     ctx->nheaders = n;
-    p = (u_char *) &ctx->headers[n];
+
+    p = (u_char *) &header[n];
 
     for (i = 0; i < n; i++) {
-        ctx->headers[i].name = headers[i].name;
-        ctx->headers[i].value.ptr = (char *) p;
-        ctx->headers[i].value.len = headers[i].value.len;
+        header[i].key.data = (u_char *) headers[i].name;
+        header[i].key.len = ngx_strlen(headers[i].name);
+        header[i].value.data = p;
+        header[i].value.len = headers[i].value.len;
+
         p = ngx_cpymem(p, headers[i].value.ptr, headers[i].value.len);
     }
 
@@ -117,7 +117,9 @@ ngx_http_weir_refuse(ngx_http_request_t *r, ngx_http_weir_ctx_t *ctx,
                       "weir: refused, banned");
     }
 
-    if (ngx_http_weir_has_error_page(r, status)) {
+    /* 444: close the connection without a word */
+
+    if (status == NGX_HTTP_CLOSE || ngx_http_weir_has_error_page(r, status)) {
         return status;
     }
 
@@ -177,9 +179,9 @@ ngx_http_weir_has_error_page(ngx_http_request_t *r, ngx_uint_t status)
 static ngx_int_t
 ngx_http_weir_header_filter(ngx_http_request_t *r)
 {
-    size_t                len;
     ngx_str_t             before[WEIR_HEADERS_MAX];
     ngx_uint_t            i, n;
+    ngx_keyval_t         *ours;
     ngx_list_part_t      *part;
     ngx_table_elt_t      *header;
     ngx_http_weir_ctx_t  *ctx;
@@ -206,22 +208,23 @@ ngx_http_weir_header_filter(ngx_http_request_t *r)
             }
 
             for (n = 0; n < ctx->nheaders; n++) {
-                len = ngx_strlen(ctx->headers[n].name);
+                ours = &ctx->headers[n];
 
-                if (header[i].key.len == len
-                    && ngx_strncasecmp(header[i].key.data,
-                                       (u_char *) ctx->headers[n].name, len)
-                       == 0)
+                if (header[i].key.len != ours->key.len
+                    || ngx_strncasecmp(header[i].key.data, ours->key.data,
+                                       ours->key.len)
+                       != 0)
                 {
-                    if (ngx_http_weir_merge(r, &ctx->headers[n], &header[i],
-                                            &before[n])
-                        != NGX_OK)
-                    {
-                        return NGX_ERROR;
-                    }
-
-                    break;
+                    continue;
                 }
+
+                if (ngx_http_weir_merge(r, ours, &header[i], &before[n])
+                    != NGX_OK)
+                {
+                    return NGX_ERROR;
+                }
+
+                break;
             }
         }
     }
@@ -239,7 +242,7 @@ ngx_http_weir_header_filter(ngx_http_request_t *r)
 /* Take one of their lines out; what must stay of it goes |before| ours */
 
 static ngx_int_t
-ngx_http_weir_merge(ngx_http_request_t *r, const struct weir_header *ours,
+ngx_http_weir_merge(ngx_http_request_t *r, ngx_keyval_t *ours,
     ngx_table_elt_t *theirs, ngx_str_t *before)
 {
     u_char  *p, *buf;
@@ -272,22 +275,22 @@ ngx_http_weir_merge(ngx_http_request_t *r, const struct weir_header *ours,
 /* May ours be appended to theirs? */
 
 static ngx_uint_t
-ngx_http_weir_is_list(const struct weir_header *ours, ngx_str_t *theirs)
+ngx_http_weir_is_list(ngx_keyval_t *ours, ngx_str_t *theirs)
 {
-    if (ngx_strncmp(ours->name, "RateLimit", 9) == 0) {
+    if (ngx_strncmp(ours->key.data, "RateLimit", 9) == 0) {
 
         /* a list of strings, as all since draft-08 are */
 
-        return ours->value.len && ours->value.ptr[0] == '"'
+        return ours->value.len && ours->value.data[0] == '"'
                && theirs->data[0] == '"';
     }
 
-    return ngx_strcmp(ours->name, "Access-Control-Expose-Headers") == 0;
+    return ngx_strcmp(ours->key.data, "Access-Control-Expose-Headers") == 0;
 }
 
 
 static ngx_int_t
-ngx_http_weir_push(ngx_http_request_t *r, const struct weir_header *ours,
+ngx_http_weir_push(ngx_http_request_t *r, ngx_keyval_t *ours,
     ngx_str_t *before)
 {
     u_char           *p;
@@ -301,10 +304,8 @@ ngx_http_weir_push(ngx_http_request_t *r, const struct weir_header *ours,
     ngx_memzero(header, sizeof(ngx_table_elt_t));
 
     header->hash = 1;
-    header->key.data = (u_char *) ours->name;
-    header->key.len = ngx_strlen(ours->name);
-    header->value.data = (u_char *) ours->value.ptr;
-    header->value.len = ours->value.len;
+    header->key = ours->key;
+    header->value = ours->value;
 
     if (before->len == 0) {
         return NGX_OK;
@@ -320,7 +321,7 @@ ngx_http_weir_push(ngx_http_request_t *r, const struct weir_header *ours,
     header->value.len = before->len + ours->value.len;
 
     p = ngx_cpymem(p, before->data, before->len);
-    ngx_memcpy(p, ours->value.ptr, ours->value.len);
+    ngx_memcpy(p, ours->value.data, ours->value.len);
 
     return NGX_OK;
 }

@@ -74,7 +74,7 @@ typedef struct {
     struct weir_answer         *held;       /* NULL: holds no places */
     ngx_queue_t                 queue;      /* in ngx_http_weir_held */
 
-    struct weir_header         *headers;    /* to be added to the response */
+    ngx_keyval_t               *headers;    /* to be added to the response */
     ngx_uint_t                  nheaders;
 
     const char                 *limit;      /* NULL: no limit matched */

@@ -120,6 +120,12 @@ def test_status(gateway):
     assert json.loads(a.body)["status"] == 418
 
 
+def test_status_444_closes_the_connection(gateway):
+    g = gateway(THREE, server="weir_status 444;")
+    assert g.statuses(3) == [200] * 3
+    assert g.raw(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n") == b""
+
+
 # ---- upstreams that send such fields themselves -------------------------------------------------------
 
 
