@@ -22,6 +22,7 @@ static const struct {
 } commands[] = {
     {"check", wr_cmd_check, "check policy files and summarise them"},
     {"replay", wr_cmd_replay, "run access logs through a policy and report what it would do"},
+    {"arena", wr_cmd_arena, "look through an arena: what is in it, is it sound"},
     {"version", cmd_version, "print the version"},
     {"help", cmd_help, "print this text"},
 };
