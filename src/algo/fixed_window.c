@@ -33,7 +33,7 @@ static struct view view_at(const struct wr_limit *limit, uint64_t state, int64_t
 {
     struct view v;
 
-    v.window = wr_window_at(limit, state >> limit->count_bits, 64U - limit->count_bits, moment_ns);
+    v.window = wr_window_at(limit, state, 64U - limit->count_bits, moment_ns);
     v.count = v.window.age == 0 ? state & wr_count_max(limit) : 0;
     return v;
 }

@@ -55,8 +55,7 @@ static struct view view_at(const struct wr_limit *limit, uint64_t state, int64_t
 {
     uint64_t current = state & wr_count_max(limit);
     uint64_t previous = state >> limit->count_bits & wr_count_max(limit);
-    struct view v = {.window =
-                         wr_window_at(limit, index_of(limit, state), index_bits(limit), moment_ns)};
+    struct view v = {.window = wr_window_at(limit, state, index_bits(limit), moment_ns)};
 
     v.into_ns = wr_max_i64(0, moment_ns - v.window.start_ns);
     if (v.window.age == 0) {

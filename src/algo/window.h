@@ -8,8 +8,8 @@
  *     +-------------+--------------+-------------+
  *
  * Windows start at multiples of W since the Unix epoch; index i covers [i W, (i + 1) W). Counts of
- * 0 make the word 0, whatever the index: "never seen". So index 0 needs no care, and no word with a
- * charge is 0.
+ * 0 make the word 0, whatever the index: "never seen". So no word with a charge is 0, index 0 or
+ * not.
  *
  * The index is kept modulo 2^k and compared by the nearest distance. For a fixed window k >= 28 and
  * 2^k W >= 18 years; for a sliding one see docs/algorithms.md. A key that comes back after more
@@ -47,13 +47,15 @@ static inline uint64_t wr_count_of(uint64_t used_q32, uint64_t units)
     return wr_muldiv_ceil(used_q32, units, UINT64_C(1) << 32);
 }
 
-/* Which window do we count in at |moment_ns| (wr_moment_ns), when the word has the |index_bits|
- * bits |stored| as its index? */
-static inline struct wr_window wr_window_at(const struct wr_limit *limit, uint64_t stored,
+/* Which window do we count in at |moment_ns| (wr_moment_ns)? The index of |state| is its highest
+ * |index_bits| bits. State 0 has none: it must not pass for a window that lies ahead by a little.
+ */
+static inline struct wr_window wr_window_at(const struct wr_limit *limit, uint64_t state,
                                             unsigned index_bits, int64_t moment_ns)
 {
     uint64_t index = (uint64_t)moment_ns / (uint64_t)limit->window_ns;
     unsigned spare = 64 - index_bits;
+    uint64_t stored = state == 0 ? index : state >> spare;
     struct wr_window window = {(int64_t)index * limit->window_ns, index, 0, false};
 
     /* The shift up drops what is beyond index_bits, the one down extends the sign. */

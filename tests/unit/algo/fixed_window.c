@@ -153,6 +153,19 @@ static void a_wrapped_index_denies_for_a_window_at_most(void **state)
     expect_deny(&s, later + 5 * S, 1, 0, 5 * S);
 }
 
+/* The fault: with index bits all ones (window 2^28 - 1), "never seen" passes for index 0, one
+ * window ahead, and time stands still in a window that has not begun. */
+static void never_seen_is_not_a_window_ahead(void **state)
+{
+    struct subject s = subject_of(WR_FIXED_WINDOW, 4294967295, 5 * S, -1);
+    int64_t start = ((INT64_C(1) << 28) - 1) * 5 * S;
+
+    (void)state;
+    expect_allow(&s, start, 4294967295, 0);
+    expect_deny(&s, start, 1, 0, 5 * S);
+    expect_allow(&s, start + 5 * S, 4294967295, 0);
+}
+
 static void long_windows_hold_their_time(void **state)
 {
     struct subject s = subject_of(WR_FIXED_WINDOW, 1, 366 * DAY, -1);
@@ -277,6 +290,7 @@ int main(void)
         cmocka_unit_test(clock_far_back_keeps_the_count_and_no_more),
         cmocka_unit_test(clock_ahead_gives_one_window),
         cmocka_unit_test(a_wrapped_index_denies_for_a_window_at_most),
+        cmocka_unit_test(never_seen_is_not_a_window_ahead),
         cmocka_unit_test(long_windows_hold_their_time),
         cmocka_unit_test(any_state_gives_a_verdict),
         cmocka_unit_test(give_back_carries_its_window),

@@ -181,6 +181,17 @@ static void a_wrapped_index_denies_for_two_windows_at_most(void **state)
     expect_deny(&s, later + 2 * MINUTE, 1, 0, MINUTE + 3577); /* 60e9 / 16777215 = 3576.3 */
 }
 
+/* The fault: with index bits all ones (window 16383), "never seen" passes for index 0, one window
+ * ahead, and time stands still in a window that has not begun. */
+static void never_seen_is_not_a_window_ahead(void **state)
+{
+    struct subject s = subject_of(WR_SLIDING_WINDOW, 16777215, MINUTE, -1);
+
+    (void)state;
+    expect_allow(&s, 16383 * MINUTE, 16777215, 0);
+    expect_deny(&s, 16383 * MINUTE, 16777215, 0, 2 * MINUTE);
+}
+
 static void any_state_gives_a_verdict(void **state)
 {
     static const uint64_t garbage[] = {1, UINT64_MAX, UINT64_C(1) << 63, INT64_MAX, 0xdeadbeef};
@@ -300,6 +311,7 @@ int main(void)
         cmocka_unit_test(clock_far_back_keeps_the_counts_and_no_more),
         cmocka_unit_test(clock_ahead_gives_one_limit),
         cmocka_unit_test(a_wrapped_index_denies_for_two_windows_at_most),
+        cmocka_unit_test(never_seen_is_not_a_window_ahead),
         cmocka_unit_test(any_state_gives_a_verdict),
         cmocka_unit_test(give_back_carries_its_window),
         cmocka_unit_test(force_counts_above_the_limit_up_to_the_field),
