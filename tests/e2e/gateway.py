@@ -121,6 +121,8 @@ http {{
         self.master = subprocess.Popen([*command, NGINX, "-p", self.dir, "-c", self.conf, "-e", self.log],
                                        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         self.wait_ready()
+        if "master_process off" not in self.parts["main"]:
+            self.wait_for(lambda: len(self.workers()) == self.parts["workers"])
         return self
 
     def wait_ready(self, seconds=10.0):
