@@ -158,8 +158,10 @@ static void read_hold(struct wr_loader *ld, const struct wr_yaml *value, void *i
     reading->hold = value;
     if (wr_is_text(value))
         wrong = wr_duration_parse(wr_slice_of(value), &ns, &at);
-    if (wrong == NULL && ns > HOLD_MAX_NS)
+    if (wrong == NULL && ns > HOLD_MAX_NS) {
         wrong = "expected at most 1d, after which a place is free again in any case";
+        at = 0;
+    }
     if (wrong != NULL)
         wr_error_in(ld, value, at, "hold %s: %s", wr_found(value).text, wrong);
     else

@@ -35,6 +35,55 @@ static inline struct wr_policy *policy_of(const char *text)
     return policy;
 }
 
+/* All messages about the policy in |text|, each "line:column: error: ...\n"; "" and *loaded for a
+ * good one. In static memory. */
+static inline const char *messages_of(const char *text, size_t len, int *result)
+{
+    static struct wr_diag diag;
+    static char out[65536];
+    struct wr_policy *policy;
+    size_t skip = strlen("p:"), at = 0;
+    static char raw[65536];
+
+    wr_diag_init(&diag, "p");
+    *result = wr_policy_load_text(&policy, text, len, &diag);
+    assert_int_equal(*result != 0, policy == NULL);
+    assert_int_equal(*result == 0, diag.errors == 0);
+    wr_policy_free(policy);
+    (void)wr_diag_format(&diag, raw, sizeof raw);
+    for (char *line = raw; *line != '\0';) {
+        char *end = strchr(line, '\n');
+        at += (size_t)snprintf(out + at, sizeof out - at, "%.*s\n", (int)(end - line - (int)skip),
+                               line + skip);
+        line = end + 1;
+    }
+    out[at] = '\0';
+    return out;
+}
+
+/* The policy in |text| is refused with exactly the messages |expected|, a line each. */
+static inline void expect_errors(const char *text, const char *expected)
+{
+    int result;
+    const char *got = messages_of(text, strlen(text), &result);
+
+    if (result != WEIR_EPOLICY || strcmp(got, expected) != 0)
+        fail_msg("%s\n--- gave %d:\n%s--- not\n%s", text, result, got, expected);
+}
+
+/* The policy in |text| is good and has exactly the warnings |expected|. */
+static inline void expect_warnings(const char *text, const char *expected)
+{
+    int result;
+    const char *got = messages_of(text, strlen(text), &result);
+
+    if (result != 0 || strcmp(got, expected) != 0)
+        fail_msg("%s\n--- gave %d:\n%s--- not\n%s", text, result, got, expected);
+}
+
+/* One good limit, for policies that are about something else. */
+#define LIMITS "limits: [{name: a, by: [ip], rate: 5/s}]\n"
+
 /* A request under construction. */
 struct asking {
     struct weir_request request;

@@ -1,0 +1,170 @@
+/* path.c - one path, however it is spelt. */
+#include "policy/path.h"
+
+#include "requests.h"
+
+static struct wr_path path;
+
+/* The segments of |raw|, each after a slash; "/" for the root. */
+static const char *split(struct weir_slice raw)
+{
+    static char out[65536];
+    size_t at = 0;
+
+    wr_path_split(raw, &path);
+    out[0] = '\0';
+    for (uint32_t i = 0; i < path.count; i++)
+        at += (size_t)snprintf(out + at, sizeof out - at, "/%.*s", (int)path.segment[i].len,
+                               path.segment[i].ptr);
+    return path.count == 0 ? "/" : out;
+}
+
+static void expect(const char *raw, const char *expected)
+{
+    const char *got = split(slice(raw));
+
+    if (strcmp(got, expected) != 0)
+        fail_msg("\"%s\" became \"%s\", not \"%s\"", raw, got, expected);
+}
+
+static void test_spellings_of_one_path(void **state)
+{
+    static const char *const same[] = {
+        "/a/b",        "/a/b/",         "//a/b",         "/a//b",        "/./a/./b",
+        "/a/x/../b",   "/a/b/.",        "/a/b/x/..",     "/%61/b",       "/a/%62",
+        "/a/b?q=/c",   "/a/b#f",        "/../a/b",       "/../../a/b",   "a/b",
+        "/%2e/a/b",    "/a/c/%2E%2e/b", "/a/c/.%2e/b",   "http://h/a/b", "HTTPS://h:1/a/b?x",
+        "///a///b///", "/a/b/%2e",      "/x/../../a/b/",
+    };
+    (void)state;
+
+    for (size_t i = 0; i < sizeof same / sizeof same[0]; i++)
+        expect(same[i], "/a/b");
+}
+
+static void test_roots(void **state)
+{
+    static const char *const roots[] = {
+        "",    "/",  "//",          "/.",           "/..",           "/a/..",   "?",
+        "/?a", "/#", "http://host", "http://host/", "http://host?q", "/%2e%2e/"};
+    (void)state;
+
+    for (size_t i = 0; i < sizeof roots / sizeof roots[0]; i++)
+        expect(roots[i], "/");
+    assert_string_equal(split((struct weir_slice){NULL, 0}), "/");
+}
+
+static void test_percent_encoding(void **state)
+{
+    (void)state;
+    expect("/%41%5A%61%7a%30%39%2d%2E%5f%7E", "/AZaz09-._~");
+    expect("/a%2fb", "/a%2Fb"); /* an encoded slash is no slash */
+    expect("/%e2%82%ac", "/%E2%82%AC");
+    expect("/%00", "/%00");
+    expect("/%25%36%31", "/%2561"); /* decoded once: %2561 is not "a" */
+    expect("/%3f%23", "/%3F%23");
+    expect("/%", "/%");
+    expect("/%a", "/%a");
+    expect("/%zz/%6", "/%zz/%6");
+    expect("/%%61", "/%a");
+    expect("/a%/b", "/a%/b"); /* never beyond the segment */
+    expect("/A/a", "/A/a");   /* case counts */
+    expect("/a+b", "/a+b");
+}
+
+static void test_odd_targets(void **state)
+{
+    (void)state;
+    expect("*", "/*");
+    expect("example.com:443", "/example.com:443");
+    expect("://x/y", "/:/x/y");
+    expect("a b://x/y", "/a b:/x/y");
+    expect("http:/x/y", "/http:/x/y");
+    expect("/http://x/y", "/http:/x/y");
+    expect("/...", "/...");
+    expect("/..a/.b", "/..a/.b");
+}
+
+static void test_bytes(void **state)
+{
+    (void)state;
+    assert_string_equal(split((struct weir_slice){"/a\0b/\xff", 6}), "/a/\xff");
+    assert_int_equal(path.segment[0].len, 3);
+}
+
+static void test_more_segments_than_kept(void **state)
+{
+    char raw[4096] = "";
+    (void)state;
+
+    for (int i = 0; i < 70; i++)
+        (void)snprintf(raw + strlen(raw), sizeof raw - strlen(raw), "/s%d", i);
+    (void)split(slice(raw));
+    assert_int_equal(path.count, WR_PATH_SEGMENTS_MAX);
+    assert_int_equal(path.segment[63].len, 3);
+    assert_memory_equal(path.segment[63].ptr, "s63", 3);
+
+    /* Seven ".." take back the six that were not kept, and one that was. */
+    for (int i = 0; i < 7; i++)
+        strcat(raw, "/%2e.");
+    strcat(raw, "/end");
+    (void)split(slice(raw));
+    assert_int_equal(path.count, WR_PATH_SEGMENTS_MAX);
+    assert_memory_equal(path.segment[62].ptr, "s62", 3);
+    assert_memory_equal(path.segment[63].ptr, "end", 3);
+}
+
+static void test_no_path_exhausts_the_room_for_decoding(void **state)
+{
+    static char raw[200000];
+    size_t at = 0;
+    (void)state;
+
+    while (at < sizeof raw - 32)
+        at += (size_t)snprintf(raw + at, sizeof raw - at, "/%%61%%62/..");
+    (void)snprintf(raw + at, sizeof raw - at, "/%%61/b");
+    assert_string_equal(split(slice(raw)), "/a/b");
+}
+
+static void test_long_segments(void **state)
+{
+    static char raw[70000];
+    (void)state;
+
+    memset(raw, 'x', sizeof raw - 1);
+    raw[0] = '/';
+    (void)split(slice(raw));
+    assert_int_equal(path.count, 1);
+    assert_int_equal(path.segment[0].len, sizeof raw - 2);
+    memcpy(raw + 1, "%61", 3);
+    (void)split(slice(raw));
+    assert_int_equal(path.segment[0].len, WR_SEGMENT_CUT); /* longer than any literal */
+}
+
+static void test_decoding_never_cuts_an_encoding(void **state)
+{
+    char out[4];
+    (void)state;
+
+    assert_int_equal(wr_segment_decode(slice("ab%2f"), out, sizeof out), 2);
+    assert_int_equal(wr_segment_decode(slice("a%2f"), out, sizeof out), 4);
+    assert_memory_equal(out, "a%2F", 4);
+    assert_int_equal(wr_segment_decode(slice("abc%61x"), out, sizeof out), 4);
+    assert_memory_equal(out, "abca", 4);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_spellings_of_one_path),
+        cmocka_unit_test(test_roots),
+        cmocka_unit_test(test_percent_encoding),
+        cmocka_unit_test(test_odd_targets),
+        cmocka_unit_test(test_bytes),
+        cmocka_unit_test(test_more_segments_than_kept),
+        cmocka_unit_test(test_no_path_exhausts_the_room_for_decoding),
+        cmocka_unit_test(test_long_segments),
+        cmocka_unit_test(test_decoding_never_cuts_an_encoding),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
