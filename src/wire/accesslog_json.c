@@ -216,7 +216,7 @@ static bool read_field_line(struct line *line, int index)
 {
     char *mark = line->json.scratch;
     struct wr_json_value value;
-    struct weir_slice *field = &line->out->field[index];
+    struct weir_slice *field = line->out->field + index;
 
     if (!wr_json_read(&line->json, &value))
         return false;
