@@ -132,8 +132,12 @@ static bool parse_zoned(struct weir_slice text, struct wr_ip *out)
     const char *zone = memchr(text.ptr, '%', text.len);
 
     if (zone != NULL) {
-        if (zone == text.ptr + text.len - 1)
+        const char *end = text.ptr + text.len;
+        if (zone + 1 == end)
             return false;
+        for (const char *p = zone + 1; p < end; p++)
+            if ((unsigned char)*p <= ' ' || (unsigned char)*p >= 0x7f)
+                return false;
         text.len = (size_t)(zone - text.ptr);
     }
     return text.len < WR_IP_TEXT_MAX && memchr(text.ptr, ':', text.len) != NULL &&

@@ -10,8 +10,8 @@
  * Invariants:
  *   1. No segment is empty, "." or "..", and none holds an encoded unreserved character.
  *   2. decoded[i] belongs to segment i: ".." gives it back, so that no path can exhaust it.
- *   3. A decoded segment is cut at WR_SEGMENT_CUT bytes, longer than any literal it is compared
- *      with: cutting never makes a match.
+ *   3. A decoded segment is cut at WR_SEGMENT_CUT bytes, where it is longer than any literal it is
+ *      compared with: cutting never makes a match.
  *   4. Segments beyond the 64th are counted (".." must take them back) and not kept.
  *
  * Rejected: decoding everything (%2F would make one segment two, which routers disagree about);
@@ -89,9 +89,9 @@ static struct weir_slice without_authority(struct weir_slice raw)
 static void add_segment(struct wr_path *out, struct weir_slice segment, bool encoded,
                         uint64_t *beyond)
 {
+    char dots[8]; /* without room for it, a segment is only told from ".." */
+
     if (encoded) {
-        /* Without room for it, the segment is only told from the dots. */
-        char dots[4];
         bool room = out->count < WR_PATH_SEGMENTS_MAX;
         char *to = room ? out->decoded[out->count] : dots;
         segment.len = wr_segment_decode(segment, to, room ? WR_SEGMENT_CUT : sizeof dots);

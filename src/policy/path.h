@@ -10,10 +10,11 @@
 #define WR_PATH_SEGMENTS_MAX 64  /* segments of a request's path; the rest is as if not there */
 #define WR_SEGMENT_BYTES_MAX 255 /* bytes of a literal segment in a pattern */
 
-/* Longer than any literal, so that a segment cut here equals none. */
-#define WR_SEGMENT_CUT (WR_SEGMENT_BYTES_MAX + 1)
+/* A segment cut here, or up to two bytes before (an encoding is not cut in two), is longer than any
+ * literal and so equals none. */
+#define WR_SEGMENT_CUT (WR_SEGMENT_BYTES_MAX + 3)
 
-/* About 17 KiB, of which only segments with percent-encoding touch |decoded|. */
+/* About 18 KiB, of which only segments with percent-encoding touch |decoded|. */
 struct wr_path {
     uint32_t count;
     struct weir_slice segment[WR_PATH_SEGMENTS_MAX]; /* into the raw path, or into |decoded| */

@@ -106,8 +106,8 @@ static void test_more_segments_than_kept(void **state)
 
     /* Seven ".." take back the six that were not kept, and one that was. */
     for (int i = 0; i < 7; i++)
-        strcat(raw, "/%2e.");
-    strcat(raw, "/end");
+        (void)snprintf(raw + strlen(raw), sizeof raw - strlen(raw), "/%%2e.");
+    (void)snprintf(raw + strlen(raw), sizeof raw - strlen(raw), "/end");
     (void)split(slice(raw));
     assert_int_equal(path.count, WR_PATH_SEGMENTS_MAX);
     assert_memory_equal(path.segment[62].ptr, "s62", 3);
@@ -141,6 +141,40 @@ static void test_long_segments(void **state)
     assert_int_equal(path.segment[0].len, WR_SEGMENT_CUT); /* longer than any literal */
 }
 
+/* An encoding at the cut is left out whole; what is left must still be longer than any literal. */
+static void test_a_cut_makes_no_literal(void **state)
+{
+    char raw[600];
+    (void)state;
+
+    for (size_t len = 250; len <= 260; len++) {
+        memset(raw, 'x', sizeof raw);
+        raw[0] = '/';
+        memcpy(raw + 1, "%61", 3);
+        memcpy(raw + 3 + len, "%2f", 3);
+        wr_path_split((struct weir_slice){raw, 6 + len}, &path);
+        assert_int_equal(path.count, 1);
+        assert_in_range(path.segment[0].len, len + 3 <= WR_SEGMENT_CUT ? len + 3 : 256,
+                        WR_SEGMENT_CUT);
+    }
+}
+
+/* The 65th segment has no room to be decoded in; it is still told from "..". */
+static void test_segments_without_room_are_told_from_dots(void **state)
+{
+    char raw[1024];
+    size_t at = 0;
+    (void)state;
+
+    for (int i = 0; i < 65; i++)
+        at += (size_t)snprintf(raw + at, sizeof raw - at, "/s%d", i);
+    (void)snprintf(raw + at, sizeof raw - at, "/..%%2f/%%2e%%2e/%%2e%%2e/%%2e%%2e/%%65nd");
+    (void)split(slice(raw));
+    assert_int_equal(path.count, WR_PATH_SEGMENTS_MAX);
+    assert_memory_equal(path.segment[62].ptr, "s62", 3); /* s63, s64 and "..%2f" were taken back */
+    assert_memory_equal(path.segment[63].ptr, "end", 3);
+}
+
 static void test_decoding_never_cuts_an_encoding(void **state)
 {
     char out[4];
@@ -164,6 +198,8 @@ int main(void)
         cmocka_unit_test(test_more_segments_than_kept),
         cmocka_unit_test(test_no_path_exhausts_the_room_for_decoding),
         cmocka_unit_test(test_long_segments),
+        cmocka_unit_test(test_a_cut_makes_no_literal),
+        cmocka_unit_test(test_segments_without_room_are_told_from_dots),
         cmocka_unit_test(test_decoding_never_cuts_an_encoding),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
