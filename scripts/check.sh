@@ -4,16 +4,19 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 build=$(realpath "${1:-build}")
+export WEIR_BUILD=$build
 
 echo "== tests in C"
 meson test -C "$build" --no-rebuild --print-errorlogs
+if [ "${CI-}" = true ] && grep -q '"result": "SKIP"' "$build/meson-logs/testlog.json"; then
+    echo "skipped under CI:" >&2
+    grep '"result": "SKIP"' "$build/meson-logs/testlog.json" >&2
+    exit 1
+fi
 
 echo "== layers, names and sizes"
 python3 tests/layers.py
 
 echo "== end to end"
-export WEIR_BUILD=$build
-strict=()
-[ "${CI-}" != true ] || strict=(-p no:cacheprovider --strict-markers)
 # Debian's own Python: it is what setup.sh gives pytest to.
-/usr/bin/python3 -m pytest -q "${strict[@]}" tests/e2e
+/usr/bin/python3 -m pytest -q -p no:cacheprovider tests/e2e
