@@ -230,6 +230,20 @@ static void give_back_carries_its_window(void **state)
     assert_int_equal(s.state, 0);
 }
 
+/* Window 16383 has index bits all ones, the next one's are 0. */
+static void give_back_finds_its_window_across_the_wrap(void **state)
+{
+    struct subject s = subject_of(WR_SLIDING_WINDOW, 16777215, MINUTE, -1);
+    uint64_t receipt;
+
+    (void)state;
+    expect_allow(&s, 16383 * MINUTE, 5000000, 11777215);
+    receipt = s.state;
+    expect_allow(&s, 16384 * MINUTE, 1000000, 10777215);
+    refund(&s, receipt, 16384 * MINUTE, 5000000);
+    expect_allow(&s, 16384 * MINUTE, 0, 15777215);
+}
+
 /* 6 is 3 bits, a field 7: 127 means "127 or more". */
 static void force_counts_above_the_limit_up_to_the_field(void **state)
 {
@@ -250,7 +264,10 @@ static void force_counts_above_the_limit_up_to_the_field(void **state)
     refund(&s, receipt, T + MINUTE, 127);
     expect_deny(&s, T + MINUTE, 1, 0, INT64_C(47637795276));
     force(&s, T + MINUTE, 0);
-    expect_allow(&s, T + 2 * MINUTE, 6, 0);
+    force(&s, T + MINUTE, 1); /* now the 127 are the previous ones: 127 (60 - e)/60 <= 4 */
+    refund(&s, receipt, T + MINUTE, 127);
+    expect_deny(&s, T + MINUTE, 1, 0, INT64_C(48110236221));
+    expect_allow(&s, T + 3 * MINUTE, 6, 0);
 }
 
 static void used_and_times(void **state)
@@ -314,6 +331,7 @@ int main(void)
         cmocka_unit_test(never_seen_is_not_a_window_ahead),
         cmocka_unit_test(any_state_gives_a_verdict),
         cmocka_unit_test(give_back_carries_its_window),
+        cmocka_unit_test(give_back_finds_its_window_across_the_wrap),
         cmocka_unit_test(force_counts_above_the_limit_up_to_the_field),
         cmocka_unit_test(used_and_times),
         cmocka_unit_test(a_changed_limit_keeps_the_counts),
