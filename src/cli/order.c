@@ -162,7 +162,7 @@ static struct wr_item *queue_last(const struct wr_order *order)
 static bool grow_queue(struct wr_order *order)
 {
     size_t size = order->queue_size > 0 ? order->queue_size * 2 : 1024;
-    struct wr_item **queue = malloc(size * sizeof *queue);
+    struct wr_item **queue = malloc(size * sizeof(struct wr_item *));
 
     if (queue == NULL)
         return false;

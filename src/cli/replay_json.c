@@ -83,7 +83,7 @@ void wr_verdict_json(const struct weir *w, const struct wr_item *item, const cha
 static void print_top(const struct wr_replay_options *options, const struct wr_tally *tally,
                       unsigned limit, FILE *out)
 {
-    const struct wr_touch **top = calloc(options->top + 1, sizeof *top);
+    const struct wr_touch **top = calloc(options->top + 1, sizeof(struct wr_touch *));
     size_t n = top != NULL ? wr_tally_top(tally, limit, options->top, top) : 0;
 
     (void)fputs(",\"top\":[", out);

@@ -52,9 +52,9 @@ static void print_span(FILE *out, int64_t ns)
 {
     int64_t s = ns / WR_NS_PER_S;
 
-    if (s >= 2 * 86400)
+    if (s >= INT64_C(2) * 86400)
         (void)fprintf(out, "%d days", (int)(s / 86400));
-    else if (s >= 2 * 3600)
+    else if (s >= INT64_C(2) * 3600)
         (void)fprintf(out, "%d hours", (int)(s / 3600));
     else if (s >= 120)
         (void)fprintf(out, "%d minutes", (int)(s / 60));
@@ -122,7 +122,7 @@ static void print_totals(const struct wr_tally *tally, FILE *out)
 static void print_worst(const struct wr_replay_options *options, const struct wr_tally *tally,
                         unsigned index, FILE *out)
 {
-    const struct wr_touch **top = calloc(options->top + 1, sizeof *top);
+    const struct wr_touch **top = calloc(options->top + 1, sizeof(struct wr_touch *));
     size_t n = top != NULL ? wr_tally_top(tally, index, options->top, top) : 0;
 
     for (size_t i = 0; i < n; i++) {

@@ -18,6 +18,7 @@
 #define OTHERS "(others)"
 #define CLIENT_NAME_MAX 256 /* longer host names are cut */
 #define MEMO_SLOTS 4096U    /* a power of two */
+#define MEMO_ABSENT 127U    /* in the place of a length */
 #define MEMO_KEY_MAX 112    /* bytes of peer and fields; requests with more are asked anew */
 
 struct memo_slot {
@@ -50,18 +51,19 @@ bool wr_tally_init(struct wr_tally *tally, struct weir *w)
 
 void wr_tally_fini(struct wr_tally *tally)
 {
-    struct wr_client *client, *next_client;
+    struct wr_client *client = tally->clients;
 
-    HASH_ITER(hh, tally->clients, client, next_client)
-    {
+    HASH_CLEAR(hh, tally->clients); /* the table only; the clients stay a list */
+    while (client != NULL) {
+        struct wr_client *next_client = client->hh.next;
         struct wr_touch *touch = client->touches;
         while (touch != NULL) {
             struct wr_touch *next = touch->next;
             free(touch);
             touch = next;
         }
-        HASH_DEL(tally->clients, client);
         free(client);
+        client = next_client;
     }
     free(tally->limits);
     free(tally->memo);
@@ -119,12 +121,13 @@ static size_t memo_key(const struct weir_request *request, char key[MEMO_KEY_MAX
 {
     size_t at = 0;
 
+    _Static_assert(MEMO_KEY_MAX < MEMO_ABSENT, "a length is never taken for absence");
     for (size_t i = 0; i <= request->field_count; i++) {
         struct weir_slice part = i == 0 ? request->peer : request->fields[i - 1];
-        if (part.len + 2 > MEMO_KEY_MAX - at || part.len > 100)
+        if (part.len + 1 > MEMO_KEY_MAX - at)
             return 0;
-        key[at++] = part.ptr == NULL ? (char)127 : (char)part.len;
-        if (part.len > 0)
+        key[at++] = (char)(part.ptr == NULL ? MEMO_ABSENT : part.len);
+        if (part.ptr != NULL && part.len > 0)
             memcpy(key + at, part.ptr, part.len);
         at += part.len;
     }

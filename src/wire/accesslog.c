@@ -85,11 +85,13 @@ void wr_log_parser_free(struct wr_log_parser *parser)
     free(parser);
 }
 
-static char fold(char c)
+static unsigned fold(char c)
 {
-    if (c >= 'A' && c <= 'Z')
-        return (char)(c + ('a' - 'A'));
-    return c == '_' ? '-' : c;
+    unsigned byte = (unsigned char)c;
+
+    if (byte >= 'A' && byte <= 'Z')
+        return byte + ('a' - 'A');
+    return byte == '_' ? '-' : byte;
 }
 
 int wr_log_field_find(const struct wr_log_parser *parser, struct weir_slice name)
@@ -197,26 +199,37 @@ static int hex_digit(char c)
     return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
-/* Undo the escapes of nginx (\xNN) and Apache (\" \\ \n \t ..., \xnn); unknown ones stay. Never
- * longer than |field|. */
-static struct weir_slice unescape(char **scratch, struct weir_slice field)
+/* How many bytes the escape at |p| takes, of those up to |end|; 0: it is none. nginx writes \xNN,
+ * Apache \" \\ \n \t ... and \xnn. */
+static size_t read_escape(const char *p, const char *end, char *out)
 {
     static const char from[] = "\"\\nrtvbf", to[] = "\"\\\n\r\t\v\b\f";
-    const char *p = field.ptr, *end = field.ptr + field.len, *found;
+    const char *found;
+
+    if (end - p >= 4 && p[1] == 'x' && hex_digit(p[2]) >= 0 && hex_digit(p[3]) >= 0) {
+        *out = (char)(unsigned char)(hex_digit(p[2]) * 16 + hex_digit(p[3]));
+        return 4;
+    }
+    if (end - p < 2 || p[1] == '\0' || (found = strchr(from, p[1])) == NULL)
+        return 0;
+    *out = to[found - from];
+    return 2;
+}
+
+/* |field| with its escapes undone, in the scratch memory; never longer. Unknown escapes stay. */
+static struct weir_slice unescape(char **scratch, struct weir_slice field)
+{
+    const char *p = field.ptr, *end = field.ptr + field.len;
     char *start = *scratch, *out = start;
 
     while (p < end) {
-        if (*p != '\\' || p + 1 == end) {
-            *out++ = *p++;
-        } else if (p[1] == 'x' && end - p >= 4 && hex_digit(p[2]) >= 0 && hex_digit(p[3]) >= 0) {
-            *out++ = (char)(unsigned char)(hex_digit(p[2]) * 16 + hex_digit(p[3]));
-            p += 4;
-        } else if (p[1] != '\0' && (found = strchr(from, p[1])) != NULL) {
-            *out++ = to[found - from];
-            p += 2;
-        } else {
-            *out++ = *p++;
+        size_t taken = *p == '\\' ? read_escape(p, end, out) : 0;
+        if (taken == 0) {
+            *out = *p;
+            taken = 1;
         }
+        p += taken;
+        out++;
     }
     *scratch = out;
     return (struct weir_slice){start, (size_t)(out - start)};

@@ -193,20 +193,18 @@ static bool join(struct wr_json *json, struct weir_slice *field, struct weir_sli
         json->error = "the line holds more text than fits";
         return false;
     }
-    if (field->len > 0 && field->ptr + field->len == mark) { /* grow in place */
-        memmove(at + 2, value.ptr, value.len);
-        memcpy(at, ", ", 2);
-        at += 2 + value.len;
-        field->len += 2 + value.len;
-    } else {
-        char *start = json->scratch;
-        at = start;
-        memcpy(at, field->ptr, field->len);
-        memcpy(at + field->len, ", ", 2);
-        memcpy(at + field->len + 2, value.ptr, value.len);
-        at += field->len + 2 + value.len;
-        *field = (struct weir_slice){start, (size_t)(at - start)};
+    if (field->len == 0 || field->ptr + field->len != mark) { /* not the last thing there */
+        char *moved = json->scratch;
+        if (field->len > 0)
+            memcpy(moved, field->ptr, field->len);
+        field->ptr = moved;
+        at = moved + field->len;
     }
+    memmove(at + 2, value.ptr, value.len); /* may be just there */
+    at[0] = ',';
+    at[1] = ' ';
+    at += 2 + value.len;
+    field->len += 2 + value.len;
     json->scratch = at;
     return true;
 }

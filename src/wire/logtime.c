@@ -68,8 +68,8 @@ static bool to_ns(const struct moment *m, int64_t *ns)
         !in_range(m->day, 1, days_in_month(m->year, m->month)) || !in_range(m->hour, 0, 23) ||
         !in_range(m->minute, 0, 59) || !in_range(m->second, 0, 60))
         return false;
-    s = days_since_epoch(m->year, m->month, m->day) * 86400 + m->hour * 3600 + m->minute * 60 +
-        m->second - m->zone_minutes * 60;
+    s = days_since_epoch(m->year, m->month, m->day) * 86400 + INT64_C(3600) * m->hour +
+        INT64_C(60) * (m->minute - m->zone_minutes) + m->second;
     if (s < 0 || s >= WR_TIME_MAX_NS / WR_NS_PER_S)
         return false;
     *ns = s * WR_NS_PER_S + m->fraction_ns;
@@ -97,7 +97,7 @@ static int month_named(const char *p)
     static const char names[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
 
     for (int i = 0; i < 12; i++)
-        if (memcmp(names + i * 3, p, 3) == 0)
+        if (memcmp(names + (size_t)i * 3, p, 3) == 0)
             return i + 1;
     return -1;
 }
