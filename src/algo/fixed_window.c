@@ -73,7 +73,7 @@ static uint64_t force(const struct wr_limit *limit, uint64_t state, int64_t now_
 {
     struct view v = view_at(limit, state, wr_moment_ns(now_ns));
 
-    if (cost == 0)
+    if (cost == 0 || limit->units == 0)
         return unchanged(limit, &v, state);
     return word(limit, v.window.index, wr_add_sat_u64(v.count, (uint64_t)cost));
 }

@@ -29,6 +29,6 @@ struct wr_scale wr_scale_make(int64_t units, int64_t window_ns)
     w = (uint64_t)window_ns / gcd;
     if (n == 1)
         return (struct wr_scale){1, 1, w};
-    f = wr_bit_length(w / n) - 1; /* floor(log2(w / n)); WR_RATE_PER_S_MAX means n <= w */
+    f = wr_bit_length(w / n | 1) - 1; /* floor(log2(w / n)); WR_RATE_PER_S_MAX means n <= w */
     return (struct wr_scale){n << f, w, UINT64_C(1) << f};
 }

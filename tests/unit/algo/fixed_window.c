@@ -60,6 +60,7 @@ static void limit_0_refuses_everything(void **state)
     expect_deny(&s, T, 1, 0, NONE);
     expect_allow(&s, T, 0, 0);
     force(&s, T, 3);
+    assert_int_equal(s.state, 0); /* nothing to remember, no slot to take */
     expect_deny(&s, T, 1, 0, NONE);
     expect_times(&s, T, 0, 0);
 }

@@ -121,6 +121,7 @@ static void limit_0_refuses_everything(void **state)
     expect_times(&s, T, 0, 0);
     expect_used(&s, T, 0);
     force(&s, T, 5);
+    assert_int_equal(s.state, 0); /* nothing to remember, no slot to take */
     expect_deny(&s, T, 1, 0, NONE);
 }
 
