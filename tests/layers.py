@@ -18,7 +18,8 @@ MAY_INCLUDE = {
     "policy": ["base", "algo"],
     "engine": ["base", "algo", "store", "policy"],
     "lib": ["base", "algo", "store", "policy", "engine", "wire"],
-    "cli": ["base", "algo", "store", "policy", "engine", "wire", "lib"],
+    "serve": ["base", "algo", "store", "policy", "engine", "wire", "lib"],
+    "cli": ["base", "algo", "store", "policy", "engine", "wire", "lib", "serve"],
 }
 LINES_MAX = 500
 BANNED_NAMES = ("util", "common", "misc", "helper")

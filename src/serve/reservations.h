@@ -1,0 +1,32 @@
+/* reservations.h - answers that a client will settle or release later, by a name it was given: the
+ * daemon's memory of them. A table of fixed size, striped; only reserve, settle and release come
+ * here, never a check. An entry is forgotten when its time to live has passed; its places in
+ * concurrency limits free themselves. */
+#ifndef WR_SERVE_RESERVATIONS_H
+#define WR_SERVE_RESERVATIONS_H
+
+#include "serve/serve.h"
+
+#define WR_RESERVATION_ID 32 /* hex digits of 128 random bits; a text of 33 bytes with its end */
+
+struct wr_reservations;
+
+struct wr_reservations *wr_reservations_new(size_t most);
+void wr_reservations_free(struct wr_reservations *table);
+
+/* Remember |answer|, decided under |handle| (a reference is taken), until |expires_ns|; write its
+ * name to |id|. Returns 0, or WEIR_EFULL. */
+int wr_reservations_put(struct wr_reservations *table, struct wr_handle *handle,
+                        const struct weir_answer *answer, int64_t expires_ns,
+                        char id[WR_RESERVATION_ID + 1]);
+
+/* Settle, or release, what |id| names. Settling an id twice, or too late: WEIR_EEXPIRED; never
+ * given out: WEIR_ENOENT. Release ends it: places are freed and the id is forgotten. */
+int wr_reservations_settle(struct wr_reservations *table, const char *id, int64_t cost,
+                           int64_t now_ns);
+int wr_reservations_release(struct wr_reservations *table, const char *id, int64_t now_ns);
+
+/* The server's table. */
+struct wr_reservations *wr_server_reservations(struct wr_server *server);
+
+#endif
