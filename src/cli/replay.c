@@ -62,6 +62,7 @@ struct replay {
     bool progress;
     int64_t started_ns, shown_ns;
     uint64_t size_bytes; /* of all logs; 0: not known */
+    uint64_t done_bytes; /* of those that are at their end */
 };
 
 static const char *log_name(const struct replay *r, size_t index)
@@ -80,6 +81,7 @@ static void end_source(struct replay *r, size_t index)
                       error, source->line);
         r->failed = true;
     }
+    r->done_bytes += wr_input_offset(source->input);
     wr_input_close(source->input);
     source->input = NULL;
 }
@@ -122,18 +124,18 @@ static size_t earliest(const struct replay *r)
 static void show_progress(struct replay *r)
 {
     int64_t now_ns = wr_clock_mono().ns;
-    uint64_t done = 0;
+    uint64_t done = r->done_bytes, seconds = (uint64_t)((now_ns - r->started_ns) / WR_NS_PER_S);
 
-    if (now_ns - r->started_ns < WR_NS_PER_S || now_ns - r->shown_ns < WR_NS_PER_S / 4)
+    if (seconds == 0 || now_ns - r->shown_ns < WR_NS_PER_S / 4)
         return;
     r->shown_ns = now_ns;
     for (size_t i = 0; i < r->options->log_count; i++)
-        done += r->sources[i].input != NULL ? wr_input_offset(r->sources[i].input)
-                                            : 0; /* of ended ones size_bytes was taken off */
+        if (r->sources[i].input != NULL)
+            done += wr_input_offset(r->sources[i].input);
     (void)fprintf(stderr, "\r%" PRIu64 " lines, %" PRIu64 " a second", r->tally.lines,
-                  r->tally.lines / (uint64_t)((now_ns - r->started_ns) / WR_NS_PER_S));
+                  r->tally.lines / seconds);
     if (r->size_bytes > 0)
-        (void)fprintf(stderr, ", %d %%   ", (int)(done * 100 / r->size_bytes));
+        (void)fprintf(stderr, ", %d %%  ", (int)(done * 100 / r->size_bytes));
     (void)fflush(stderr);
 }
 

@@ -352,3 +352,20 @@ def test_a_bad_policy(weir, tmp_path):
     assert b"p.yaml:3:" in done.stderr and b"rat" in done.stderr
     done = run(weir, tmp_path / "absent.yaml", stdin=b"")
     assert done.returncode == 1 and b"absent.yaml" in done.stderr
+
+
+def test_progress_on_a_terminal(weir, tmp_path):
+    """Long logs say how far they are; short ones, and files, are left alone."""
+    policy = one_limit(tmp_path, "by: [ip], rate: 1/hour")
+    master, slave = os.openpty()
+    replay = subprocess.Popen([weir, "replay", "-c", policy, "--json"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                              stderr=slave)
+    os.close(slave)
+    time.sleep(1.1)
+    out, _ = replay.communicate(line(T0).encode() * 20000)
+    shown = os.read(master, 10000).decode()
+    os.close(master)
+    assert json.loads(out)["lines"] == 20000
+    assert shown.startswith("\r") and " lines, " in shown and "%" not in shown  # a pipe has no size
+    assert shown.endswith("\r")  # and is wiped at the end
+    assert run(weir, policy, "--json", stdin=line(T0).encode()).stderr == b""
