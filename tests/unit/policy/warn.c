@@ -51,14 +51,14 @@ static void test_keys_that_callers_make_up(void **state)
     (void)state;
     expect_warnings(ID("api_key: {header: K}") "limits: [{name: a, by: [api_key], rate: 5/s}]\n",
                     "3:24: " MADE_UP);
-    expect_warnings(
-        ID("api_key: {header: K}") "limits:\n"
-                                   "  - {name: a, by: [api_key], rate: 5/s}\n"
-                                   "  - {name: b, by: [ip], rate: 50/s, match: {path: /a}}\n", /* not
-                                                                                                  for
-                                                                                                  all
-                                                                                                */
-        "4:19: " MADE_UP);
+    expect_warnings(ID("api_key: {header: K}") "limits:\n"
+                                               "  - {name: a, by: [api_key], rate: 5/s}\n"
+                                               "  - {name: b, by: [ip], rate: 50/s, match: {path: "
+                                               "/a}}\n", /* not
+                                                            for
+                                                            all
+                                                          */
+                    "4:19: " MADE_UP);
     expect_warnings(
         ID("api_key: {header: K}") "limits:\n"
                                    "  - {name: a, by: [api_key], rate: 5/s}\n"
