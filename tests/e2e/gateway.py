@@ -80,16 +80,13 @@ pid {self.dir}/nginx.pid;
 error_log {self.log} {p['errors']};
 daemon off;
 {p['main']}
-events {{ worker_connections 4096; }}
+events {{ worker_connections 1000; }}
 http {{
     log_format weir '$status "$request" verdict=$weir_verdict reason=$weir_reason limit=$weir_limit '
-                    'remaining=$weir_remaining retry=$weir_retry_after delay=$weir_delay plan=$weir_plan';
+                    'remaining=$weir_remaining retry=$weir_retry_after delay=$weir_delay plan=$weir_plan '
+                    'at=$msec took=$request_time';
     access_log {self.dir}/access.log weir;
-    client_body_temp_path {self.dir}/body;
-    proxy_temp_path {self.dir}/proxy;
-    fastcgi_temp_path {self.dir}/fastcgi;
-    uwsgi_temp_path {self.dir}/uwsgi;
-    scgi_temp_path {self.dir}/scgi;
+    {self.temporary()}
     keepalive_requests 100000;
     {f'weir_policy {self.policy_file};' if p['http'] is not None else ''}
     {p['http'] or ''}
@@ -108,6 +105,11 @@ http {{
     }}
 }}
 """)
+
+    def temporary(self):
+        """nginx's temporary folders: its own are root's."""
+        return " ".join(f"{name}_temp_path {self.dir}/{name};"
+                        for name in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
 
     # ---- the process ----------------------------------------------------------------------------------
 

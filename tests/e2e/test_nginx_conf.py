@@ -121,7 +121,8 @@ def test_examples_are_good(gateway, example):
     g.policy_file.write_text(USERS)
     text = example.read_text()
     for old, new in (("modules/ngx_http_weir_module.so", MODULE), ("/etc/weir/policy.yaml", g.policy_file),
-                     ("/var/log/nginx", g.dir), ("listen 80", f"listen 127.0.0.1:{g.port}")):
+                     ("/var/log/nginx", g.dir),
+                     ("http {", f"http {{ access_log off; {g.temporary()}"), ("listen 80", f"listen 127.0.0.1:{g.port}")):
         text = text.replace(old, str(new))
     g.conf.write_text(f"pid {g.dir}/nginx.pid;\n{text}")
     assert g.test() == (0, "")
