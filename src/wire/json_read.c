@@ -174,6 +174,39 @@ static bool read_escaped(struct wr_json *json, const char *start, struct weir_sl
     return true;
 }
 
+#define EACH_BYTE(byte) (UINT64_C(0x0101010101010101) * (byte))
+
+/* The high bits of the bytes of |x| that equal |byte|, or lie below |n| (up to 128). The lowest bit
+ * set is exact; above it a borrow may set others. */
+static uint64_t bytes_equal(uint64_t x, unsigned char byte)
+{
+    x ^= EACH_BYTE(byte);
+    return (x - EACH_BYTE(1)) & ~x & EACH_BYTE(0x80);
+}
+
+static uint64_t bytes_below(uint64_t x, unsigned char n)
+{
+    return (x - EACH_BYTE(n)) & ~x & EACH_BYTE(0x80);
+}
+
+/* The first byte from |p| on that is a quote, a backslash or a control character; or |end|. Eight
+ * at a time, the first lowest (little-endian, as the arena requires too): strings are most of a
+ * line. */
+static const char *plain_end(const char *p, const char *end)
+{
+    uint64_t x, found;
+
+    for (; end - p >= 8; p += 8) {
+        memcpy(&x, p, sizeof x);
+        found = bytes_equal(x, '"') | bytes_equal(x, '\\') | bytes_below(x, 0x20);
+        if (found != 0)
+            return p + (__builtin_ctzll(found) >> 3);
+    }
+    while (p < end && *p != '"' && *p != '\\' && (unsigned char)*p >= 0x20)
+        p++;
+    return p;
+}
+
 static bool read_string(struct wr_json *json, struct weir_slice *out)
 {
     const char *start;
@@ -181,15 +214,13 @@ static bool read_string(struct wr_json *json, struct weir_slice *out)
     if (!expect(json, '"', "expected a string in quotes"))
         return false;
     start = json->at;
-    while (json->at < json->end && *json->at != '"') {
-        if (*json->at == '\\')
-            return read_escaped(json, start, out);
-        if ((unsigned char)*json->at < 0x20)
-            return fail(json, "a control character in a string");
-        json->at++;
-    }
+    json->at = plain_end(start, json->end);
     if (json->at == json->end)
         return fail(json, "the string is not closed");
+    if (*json->at == '\\')
+        return read_escaped(json, start, out);
+    if (*json->at != '"')
+        return fail(json, "a control character in a string");
     *out = (struct weir_slice){start, (size_t)(json->at - start)};
     json->at++;
     return true;
