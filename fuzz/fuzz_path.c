@@ -30,27 +30,32 @@ static int digit(int c)
                                   : -1;
 }
 
+/* The byte encoded at p[0 .. len); -1: none. */
+static int code_at(const char *p, size_t len)
+{
+    if (len < 3 || p[0] != '%' || digit(p[1]) < 0 || digit(p[2]) < 0)
+        return -1;
+    return digit(p[1]) * 16 + digit(p[2]);
+}
+
 static void slow_segment(struct slow *out, const char *p, size_t len)
 {
-    static const char free_of_code[] =
-        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~";
     char *to = out->segment[out->count].text;
     size_t n = 0;
 
     for (size_t i = 0; i < len; i++) {
-        int code = -1;
-        if (p[i] == '%' && len - i > 2 && digit(p[i + 1]) >= 0 && digit(p[i + 2]) >= 0)
-            code = digit(p[i + 1]) * 16 + digit(p[i + 2]);
-        if (code > 0 && strchr(free_of_code, code) != NULL) {
-            to[n++] = (char)code;
-            i += 2;
-        } else if (code >= 0) {
-            to[n++] = '%';
-            to[n++] = "0123456789ABCDEF"[code / 16];
-            to[n++] = "0123456789ABCDEF"[code % 16];
-            i += 2;
-        } else {
+        int code = code_at(p + i, len - i);
+        if (code < 0) {
             to[n++] = p[i];
+            continue;
+        }
+        i += 2;
+        if (code == '/') {
+            to[n++] = '%';
+            to[n++] = '2';
+            to[n++] = 'F';
+        } else {
+            to[n++] = (char)code;
         }
     }
     out->segment[out->count].len = n;
@@ -78,31 +83,56 @@ static void check(const struct slow *slow, const struct wr_path *path)
     }
 }
 
+/* Replace encoded slashes by slashes, in a copy. */
+static size_t with_slashes(const char *text, size_t size, char *out)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < size; i++) {
+        int slash = code_at(text + i, size - i) == '/';
+        out[n++] = slash ? '/' : text[i];
+        i += slash ? 2 : 0;
+    }
+    return n;
+}
+
+static void slow_split(struct slow *slow, const char *text, size_t size)
+{
+    size_t start = 0;
+
+    slow->count = 0;
+    for (size_t i = 0; i <= size; i++) {
+        int ends = i == size || text[i] == '?' || text[i] == '#';
+        if (ends || text[i] == '/') {
+            slow_segment(slow, text + start, i - start);
+            start = i + 1;
+        }
+        if (ends)
+            break;
+    }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static struct wr_path path;
+    static char copy[INPUT_MAX];
+    struct weir_slice raw = {(const char *)data, size};
     struct slow slow = {0, NULL};
-    const char *text = (const char *)data;
-    size_t start = 0;
 
-    wr_path_split((struct weir_slice){text, size}, &path);
+    wr_path_split(raw, WR_SLASH_SEPARATES, &path);
+    wr_path_split(raw, WR_SLASH_IN_SEGMENT, &path);
     /* The other one knows nothing of absolute URIs. */
     if (size == 0 || size > INPUT_MAX || data[0] != '/')
         return 0;
     slow.segment = calloc(size / 2 + 2, sizeof *slow.segment);
     if (slow.segment == NULL)
         return 0;
-    for (size_t i = 0; i <= size; i++) {
-        int ends = i == size || text[i] == '?' || text[i] == '#';
-        if (ends || text[i] == '/') {
-            slow_segment(&slow, text + start, i - start);
-            start = i + 1;
-        }
-        if (ends)
-            break;
-    }
+    slow_split(&slow, raw.ptr, size);
+    check(&slow, &path);
+    wr_path_split(raw, WR_SLASH_SEPARATES, &path);
+    slow_split(&slow, copy, with_slashes(raw.ptr, size, copy));
     check(&slow, &path);
     free(slow.segment);
     return 0;

@@ -180,15 +180,12 @@ static void keep_cost(struct selecting *s, uint32_t rule)
         s->cost_rule = rule;
 }
 
-/* Apart, so that policies without paths do not pay for the stack that a path takes. */
-static __attribute__((noinline)) void match_path(struct selecting *s)
+static void walk_path(struct selecting *s, const struct wr_path *path)
 {
-    struct wr_path path;
     struct wr_walk walk;
     const struct wr_tree_node *node;
 
-    wr_path_split(s->request->path, &path);
-    wr_walk_start(&walk, &s->policy->tree, &path);
+    wr_walk_start(&walk, &s->policy->tree, path);
     while ((node = wr_walk_next(&walk)) != NULL) {
         for (const struct wr_pattern_end *end = node->ends; end != NULL; end = end->next) {
             if (s->route == NULL || end->rank < s->route->rank)
@@ -198,6 +195,20 @@ static __attribute__((noinline)) void match_path(struct selecting *s)
             else if (end->use == WR_USE_COST)
                 keep_cost(s, end->index);
         }
+    }
+}
+
+/* Apart, so that policies without paths do not pay for the stack that a path takes. Where a path
+ * has encoded slashes, what matches in either reading counts. */
+static __attribute__((noinline)) void match_path(struct selecting *s)
+{
+    struct wr_path path;
+
+    wr_path_split(s->request->path, WR_SLASH_IN_SEGMENT, &path);
+    walk_path(s, &path);
+    if (path.encoded_slash) {
+        wr_path_split(s->request->path, WR_SLASH_SEPARATES, &path);
+        walk_path(s, &path);
     }
 }
 

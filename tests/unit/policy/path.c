@@ -4,6 +4,7 @@
 #include "requests.h"
 
 static struct wr_path path;
+static enum wr_slashes slashes = WR_SLASH_IN_SEGMENT;
 
 /* The segments of |raw|, each after a slash; "/" for the root. */
 static const char *split(struct weir_slice raw)
@@ -11,7 +12,7 @@ static const char *split(struct weir_slice raw)
     static char out[65536];
     size_t at = 0;
 
-    wr_path_split(raw, &path);
+    wr_path_split(raw, slashes, &path);
     out[0] = '\0';
     for (uint32_t i = 0; i < path.count; i++)
         at += (size_t)snprintf(out + at, sizeof out - at, "/%.*s", (int)path.segment[i].len,
@@ -58,18 +59,48 @@ static void test_percent_encoding(void **state)
 {
     (void)state;
     expect("/%41%5A%61%7a%30%39%2d%2E%5f%7E", "/AZaz09-._~");
-    expect("/a%2fb", "/a%2Fb"); /* an encoded slash is no slash */
-    expect("/%e2%82%ac", "/%E2%82%AC");
-    expect("/%00", "/%00");
-    expect("/%25%36%31", "/%2561"); /* decoded once: %2561 is not "a" */
-    expect("/%3f%23", "/%3F%23");
+    expect("/items%3Abatch%21%40", "/items:batch!@");
+    expect("/caf%c3%a9", "/caf\xc3\xa9");
+    expect("/a%20b%3fc%23d", "/a b?c#d");
+    expect("/%25%36%31", "/%61"); /* decoded once: this is not "a" */
     expect("/%", "/%");
     expect("/%a", "/%a");
     expect("/%zz/%6", "/%zz/%6");
     expect("/%%61", "/%a");
     expect("/a%/b", "/a%/b"); /* never beyond the segment */
-    expect("/A/a", "/A/a");   /* case counts */
+    expect("/a%2/f", "/a%2/f");
+    expect("/A/a", "/A/a"); /* case counts */
     expect("/a+b", "/a+b");
+    (void)split(slice("/%00x"));
+    assert_int_equal(path.segment[0].len, 2);
+    assert_memory_equal(path.segment[0].ptr, "\0x", 2);
+}
+
+/* Routers disagree on it: both readings are there. */
+static void test_encoded_slashes(void **state)
+{
+    static const struct {
+        const char *raw, *within, *separate;
+    } cases[] = {
+        {"/a%2fb", "/a%2Fb", "/a/b"},
+        {"/a%2Fb/c", "/a%2Fb/c", "/a/b/c"},
+        {"/x/..%2fa/b", "/x/..%2Fa/b", "/a/b"},
+        {"/%2f%2F/", "/%2F%2F", "/"},
+        {"%2fa", "/%2Fa", "/a"},
+        {"/a%252fb", "/a%2fb", "/a%2fb"}, /* an encoded '%', no slash */
+        {"/a/%2e%2e%2f%61", "/a/..%2Fa", "/a"},
+    };
+    (void)state;
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        expect(cases[i].raw, cases[i].within);
+        assert_int_equal(path.encoded_slash, strstr(cases[i].raw, "%25") == NULL);
+        slashes = WR_SLASH_SEPARATES;
+        expect(cases[i].raw, cases[i].separate);
+        slashes = WR_SLASH_IN_SEGMENT;
+    }
+    expect("/a/b?c=%2f", "/a/b");
+    assert_false(path.encoded_slash);
 }
 
 static void test_odd_targets(void **state)
@@ -79,6 +110,7 @@ static void test_odd_targets(void **state)
     expect("example.com:443", "/example.com:443");
     expect("://x/y", "/:/x/y");
     expect("a b://x/y", "/a b:/x/y");
+    expect("a_b://x/y", "/a_b:/x/y");
     expect("http:/x/y", "/http:/x/y");
     expect("/http://x/y", "/http:/x/y");
     expect("/...", "/...");
@@ -152,7 +184,7 @@ static void test_a_cut_makes_no_literal(void **state)
         raw[0] = '/';
         memcpy(raw + 1, "%61", 3);
         memcpy(raw + 3 + len, "%2f", 3);
-        wr_path_split((struct weir_slice){raw, 6 + len}, &path);
+        wr_path_split((struct weir_slice){raw, 6 + len}, slashes, &path);
         assert_int_equal(path.count, 1);
         assert_in_range(path.segment[0].len, len + 3 <= WR_SEGMENT_CUT ? len + 3 : 256,
                         WR_SEGMENT_CUT);
@@ -193,6 +225,7 @@ int main(void)
         cmocka_unit_test(test_spellings_of_one_path),
         cmocka_unit_test(test_roots),
         cmocka_unit_test(test_percent_encoding),
+        cmocka_unit_test(test_encoded_slashes),
         cmocka_unit_test(test_odd_targets),
         cmocka_unit_test(test_bytes),
         cmocka_unit_test(test_more_segments_than_kept),

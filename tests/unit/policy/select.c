@@ -283,6 +283,36 @@ static void test_routes(void **state)
     wr_policy_free(policy);
 }
 
+/* Whether %2F is a slash, routers disagree: neither reading lets a caller past a limit. */
+static void test_encoded_slashes_match_in_both_readings(void **state)
+{
+    struct wr_policy *policy =
+        policy_of("version: 1\n"
+                  "limits:\n"
+                  "  - {name: export, by: [ip], rate: 5/s, match: {path: \"/export/{id}\"}}\n"
+                  "  - {name: file, by: [ip], rate: 5/s, match: {path: \"/file/{name}\"}}\n"
+                  "  - {name: all, by: [ip], rate: 50/s, match: {path: /**}}\n");
+    static const struct {
+        const char *path, *limits;
+    } cases[] = {
+        {"/export/7", "export all"},
+        {"/export%2f7", "export all"},
+        {"/x/..%2fexport/7", "export all"},
+        {"/file/a%2Fb", "file all"},
+        {"/file/a/b", "all"},
+    };
+    struct wr_selection sel;
+    struct asking a;
+    (void)state;
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        ask(&a, policy, "GET", cases[i].path, "1.2.3.4");
+        wr_policy_select(policy, &a.request, &sel);
+        assert_string_equal(show(policy, &sel, false), cases[i].limits);
+    }
+    wr_policy_free(policy);
+}
+
 static void test_methods(void **state)
 {
     struct wr_policy *policy = policy_of(
@@ -415,6 +445,7 @@ int main(void)
         cmocka_unit_test(test_given_keys_win),
         cmocka_unit_test(test_long_keys_with_any_bytes),
         cmocka_unit_test(test_routes),
+        cmocka_unit_test(test_encoded_slashes_match_in_both_readings),
         cmocka_unit_test(test_methods),
         cmocka_unit_test(test_unlimited_plans_are_left_out),
         cmocka_unit_test(test_a_thousand_limits),
