@@ -1,4 +1,5 @@
-/* replay.c - run a fuzz target over the files of its corpus and over prefixes of each, as a test. */
+/* replay.c - run a fuzz target over the files of its corpus and over prefixes of each, as a test.
+ */
 #include <dirent.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -9,7 +10,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 #define INPUT_MAX (1U << 20)
 #define PREFIXES 64 /* cuts of each file, evenly spread */
 
-/* The bytes are copied into a block of just their size, so that a sanitizer sees a read past the end. */
+/* The bytes are copied into a block of just their size, so that a sanitizer sees a read past the
+ * end. */
 static void run_exact(const uint8_t *data, size_t size)
 {
     uint8_t *copy = malloc(size > 0 ? size : 1);

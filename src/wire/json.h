@@ -3,7 +3,8 @@
  * Reading is for access logs: a line is looked through once and a dozen of its members are kept, as
  * slices of the line. Numbers stay text, so that 1700000000.123456789 is not squeezed through a
  * double. Beyond RFC 8259 two things are let through, because servers log them: bytes that are not
- * UTF-8, and the escape \xNN (nginx without escape=json). */
+ * UTF-8, and the escape \xNN (nginx without escape=json). |strict| takes neither the escape nor
+ * half of a surrogate pair; for the bytes there is wr_json_is_utf8. */
 #ifndef WR_WIRE_JSON_H
 #define WR_WIRE_JSON_H
 
@@ -33,6 +34,7 @@ struct wr_json {
     char *scratch;
     char *scratch_end;
     const char *error; /* NULL, or a static text */
+    bool strict;
 };
 
 struct wr_json_value {
@@ -57,6 +59,9 @@ bool wr_json_skip(struct wr_json *json);
 
 /* Nothing but blanks may be left. */
 bool wr_json_finish(struct wr_json *json);
+
+/* Is all of |bytes| UTF-8? */
+bool wr_json_is_utf8(struct weir_slice bytes);
 
 /* Write |bytes| as a JSON string with its quotes: control characters, quote and backslash escaped,
  * what is not UTF-8 replaced by U+FFFD. Returns its length, which may be more than |size|; nothing

@@ -112,6 +112,8 @@ static bool decode_unicode(struct wr_json *json)
         if (point <= 0xdbff && low >= 0xdc00 && low <= 0xdfff) {
             json->at += 6;
             point = 0x10000 + ((point - 0xd800) << 10) + (low - 0xdc00);
+        } else if (json->strict) {
+            return fail(json, "half of a surrogate pair");
         } else {
             point = 0xfffd;
         }
@@ -133,7 +135,7 @@ static bool decode_escape(struct wr_json *json)
     c = *json->at++;
     if (c == 'u')
         return decode_unicode(json);
-    if (c == 'x') {
+    if (c == 'x' && !json->strict) {
         if ((byte = hex(json->at, json->end, 2)) < 0)
             return fail(json, "\\x wants two hexadecimal digits");
         json->at += 2;

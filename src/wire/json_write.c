@@ -40,6 +40,28 @@ static size_t utf8_sequence(const unsigned char *p, size_t left)
     return len;
 }
 
+bool wr_json_is_utf8(struct weir_slice bytes)
+{
+    const unsigned char *p = (const unsigned char *)bytes.ptr;
+    size_t i = 0;
+
+    while (i < bytes.len) {
+        uint64_t eight;
+        size_t len = 1;
+        if (bytes.len - i >= sizeof eight) {
+            memcpy(&eight, p + i, sizeof eight);
+            if ((eight & UINT64_C(0x8080808080808080)) == 0) {
+                i += sizeof eight;
+                continue;
+            }
+        }
+        if (p[i] >= 0x80 && (len = utf8_sequence(p + i, bytes.len - i)) == 0)
+            return false;
+        i += len;
+    }
+    return true;
+}
+
 static size_t put(char *out, size_t size, size_t at, const char *text, size_t len)
 {
     if (at <= size && len <= size - at)
