@@ -12,6 +12,8 @@
 #include "ngx_http_weir_module.h"
 
 
+static ngx_int_t ngx_http_weir_give_keys(ngx_http_request_t *r,
+    ngx_http_weir_loc_conf_t *wlcf, struct weir_slice *fields);
 static ngx_http_weir_field_t *ngx_http_weir_find_field(
     ngx_http_weir_main_conf_t *wmcf, ngx_table_elt_t *header);
 static ngx_int_t ngx_http_weir_join(ngx_http_request_t *r,
@@ -23,11 +25,9 @@ ngx_http_weir_collect(ngx_http_request_t *r, ngx_http_weir_main_conf_t *wmcf,
     ngx_http_weir_loc_conf_t *wlcf, struct weir_slice *fields)
 {
     uint64_t                repeated;
-    ngx_str_t               value;
     ngx_uint_t              i, n;
     ngx_list_part_t        *part;
     ngx_table_elt_t        *header;
-    ngx_http_weir_key_t    *key;
     ngx_http_weir_field_t  *field;
 
     ngx_memzero(fields, wmcf->nfields * sizeof(struct weir_slice));
@@ -73,9 +73,17 @@ ngx_http_weir_collect(ngx_http_request_t *r, ngx_http_weir_main_conf_t *wmcf,
         }
     }
 
-    if (wlcf->keys == NULL) {
-        return NGX_OK;
-    }
+    return wlcf->keys ? ngx_http_weir_give_keys(r, wlcf, fields) : NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_weir_give_keys(ngx_http_request_t *r, ngx_http_weir_loc_conf_t *wlcf,
+    struct weir_slice *fields)
+{
+    ngx_str_t             value;
+    ngx_uint_t            i;
+    ngx_http_weir_key_t  *key;
 
     key = wlcf->keys->elts;
 
