@@ -45,8 +45,10 @@ static unsigned require_names(const char *list)
 
     while (*list != '\0' && *list != ')' && strncmp(list, ", found", 7) != 0) {
         size_t len = strcspn(list, " ,)");
-        char name[64];
-        (void)snprintf(name, sizeof name, "`%.*s`", (int)len, list);
+        char name[64] = "`";
+        assert_in_range(len, 0, sizeof name - 3);
+        memcpy(name + 1, list, len);
+        name[len + 1] = '`';
         if (len > 0 && strcmp(name, "`or`") != 0) {
             if (strstr(docs, name) == NULL)
                 fail_msg("%s is not in %s", name, docs_path);
