@@ -88,7 +88,7 @@ static bool before(const struct wr_diag_item *a, const struct wr_diag_item *b)
 
 size_t wr_diag_format(const struct wr_diag *diag, char *out, size_t size)
 {
-    unsigned char order[WR_DIAG_MAX];
+    unsigned char order[WR_DIAG_MAX] = {0};
     size_t at = 0;
 
     _Static_assert(WR_DIAG_MAX <= 256, "order[] holds indexes in bytes");

@@ -58,11 +58,13 @@ static int hex_value(char c)
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* Groups read so far, and the place of "::" among them. */
+#define NO_GAP SIZE_MAX
+
+/* Groups of two bytes read so far, and where "::" stands among them. */
 struct groups {
     uint8_t bytes[16];
-    unsigned count; /* of 16 bits */
-    int gap;        /* groups before "::"; -1: there is none */
+    size_t used;
+    size_t gap; /* bytes before "::", or NO_GAP */
 };
 
 /* One group of up to four hex digits at |p|, or the dotted quad that may end an address. Returns
@@ -75,16 +77,15 @@ static const char *parse_group(const char *p, const char *end, struct groups *g)
     for (int digit; p < end && p - start < 5 && (digit = hex_value(*p)) >= 0; p++)
         value = value << 4 | (unsigned)digit;
     if (p < end && *p == '.') {
-        if (g->count > 6 || parse_v4(start, end, g->bytes + 2 * g->count) != end)
+        if (g->used > 12 || parse_v4(start, end, g->bytes + g->used) != end)
             return NULL;
-        g->count += 2;
+        g->used += 4;
         return end;
     }
-    if (p == start || p - start > 4 || g->count > 7)
+    if (p == start || p - start > 4 || g->used > 14)
         return NULL;
-    g->bytes[2 * g->count] = (uint8_t)(value >> 8);
-    g->bytes[2 * g->count + 1] = (uint8_t)value;
-    g->count++;
+    g->bytes[g->used++] = (uint8_t)(value >> 8);
+    g->bytes[g->used++] = (uint8_t)value;
     return p;
 }
 
@@ -92,7 +93,7 @@ static const char *parse_group(const char *p, const char *end, struct groups *g)
 static bool parse_v6(struct weir_slice text, struct wr_ip *out)
 {
     const char *p = text.ptr, *end = text.ptr + text.len;
-    struct groups g = {.gap = -1};
+    struct groups g = {.gap = NO_GAP};
     size_t tail;
 
     if (text.len >= 2 && p[0] == ':' && p[1] == ':') {
@@ -108,20 +109,20 @@ static bool parse_v6(struct weir_slice text, struct wr_ip *out)
         if (*p++ != ':' || p == end)
             return false;
         if (*p == ':') {
-            if (g.gap >= 0)
+            if (g.gap != NO_GAP)
                 return false;
-            g.gap = (int)g.count;
+            g.gap = g.used;
             p++;
         }
     }
-    if (g.gap < 0 ? g.count != 8 : g.count > 7)
+    if (g.gap == NO_GAP ? g.used != 16 : g.used > 14)
         return false;
     memcpy(out->bytes, g.bytes, sizeof out->bytes);
-    if (g.gap < 0)
+    if (g.gap == NO_GAP)
         return true;
-    tail = 2 * (g.count - (unsigned)g.gap);
-    memset(out->bytes + 2 * g.gap, 0, sizeof out->bytes - 2 * (unsigned)g.gap);
-    memcpy(out->bytes + sizeof out->bytes - tail, g.bytes + 2 * g.gap, tail);
+    tail = g.used - g.gap;
+    memset(out->bytes + g.gap, 0, sizeof out->bytes - g.gap);
+    memcpy(out->bytes + sizeof out->bytes - tail, g.bytes + g.gap, tail);
     return true;
 }
 

@@ -4,6 +4,7 @@
  * callers, checked here so that a mistake is found when the policy is. */
 #include <string.h>
 
+#include "policy/bytes.h"
 #include "policy/loader.h"
 #include "policy/rate.h"
 
@@ -171,7 +172,7 @@ static void read_url(struct wr_loader *ld, const struct wr_yaml *value, const ch
 
     for (size_t i = 0; good && i < value->len; i++)
         good = (unsigned char)value->text[i] > 0x20 && (unsigned char)value->text[i] < 0x7f &&
-               memchr("\"<>\\^`{|}", value->text[i], 9) == NULL;
+               !wr_byte_in(value->text[i], "\"<>\\^`{|}");
     if (!good) {
         wr_error(ld, value,
                  "%s: expected a URL that begins with https:// or http:// and has no blanks or "

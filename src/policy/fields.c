@@ -9,13 +9,13 @@
  *   2. prefixes[] has no two equal lengths; the first is that of identity.ip. */
 #include <string.h>
 
+#include "policy/bytes.h"
 #include "policy/loader.h"
 
 bool wr_is_token(const struct wr_yaml *node)
 {
     for (size_t i = 0; i < node->len; i++)
-        if ((unsigned char)node->text[i] <= 0x20 || (unsigned char)node->text[i] >= 0x7f ||
-            memchr("\"(),/:;<=>?@[\\]{}", node->text[i], 17) != NULL)
+        if (!wr_is_token_byte(node->text[i]))
             return false;
     return node->len > 0;
 }

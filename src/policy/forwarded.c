@@ -22,6 +22,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "policy/bytes.h"
+
 /* May the walk go on to the entry that |current|, reached by |walked| entries, has written? */
 static bool may_go_on(const struct wr_client_rule *rule, const struct wr_ip *current,
                       unsigned walked)
@@ -83,8 +85,7 @@ static struct weir_slice take_token(struct scan *s)
 {
     struct weir_slice token = {s->p, 0};
 
-    while (s->p < s->end && (unsigned char)*s->p > 0x20 && (unsigned char)*s->p < 0x7f &&
-           memchr("\"(),/:;<=>?@[\\]{}", *s->p, 17) == NULL)
+    while (s->p < s->end && wr_is_token_byte(*s->p))
         s->p++;
     token.len = (size_t)(s->p - token.ptr);
     return token;

@@ -28,6 +28,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "policy/bytes.h"
+
 /* In shapes: a literal is more specific than any one segment, that than the end, that than "**". */
 #define SHAPE_LITERAL '1'
 #define SHAPE_ONE '2'
@@ -173,9 +175,9 @@ static const char *parse_segment(struct weir_slice raw, struct parsed *out)
                    : "expected a name of letters, digits, - and _ between { and }";
     segment->shape = SHAPE_LITERAL;
     for (size_t i = 0; i < raw.len; i++) {
-        if (memchr("*{}", raw.ptr[i], 3) != NULL)
+        if (wr_byte_in(raw.ptr[i], "*{}"))
             return "expected a wildcard to be a whole segment: {name}, * or **";
-        if (memchr("?#", raw.ptr[i], 2) != NULL)
+        if (wr_byte_in(raw.ptr[i], "?#"))
             return "expected a path without a query: ? and # never reach a pattern";
         if ((unsigned char)raw.ptr[i] <= 0x20 || raw.ptr[i] == 0x7f)
             return "expected no blanks in a path: a blank is written %20";
@@ -284,17 +286,22 @@ const char *wr_tree_add(struct wr_tree *tree, struct wr_region *region, const ch
 
 /* ---- ranking ----------------------------------------------------------------------------- */
 
+struct ranked {
+    struct wr_pattern_end *end;
+};
+
 static int by_shape(const void *a, const void *b)
 {
-    const struct wr_pattern_end *const *x = a, *const *y = b;
-    int order = strcmp((*x)->shape, (*y)->shape);
+    const struct wr_pattern_end *x = ((const struct ranked *)a)->end;
+    const struct wr_pattern_end *y = ((const struct ranked *)b)->end;
+    int order = strcmp(x->shape, y->shape);
 
-    return order != 0 ? order : (*x)->rank < (*y)->rank ? -1 : 1;
+    return order != 0 ? order : x->rank < y->rank ? -1 : 1;
 }
 
 bool wr_tree_finish(struct wr_tree *tree)
 {
-    struct wr_pattern_end **sorted;
+    struct ranked *sorted;
     uint32_t n = 0;
 
     if (tree->ends == 0)
@@ -303,10 +310,10 @@ bool wr_tree_finish(struct wr_tree *tree)
     if (sorted == NULL)
         return false;
     for (struct wr_pattern_end *end = tree->newest; end != NULL; end = end->older)
-        sorted[n++] = end;
+        sorted[n++].end = end;
     qsort(sorted, n, sizeof *sorted, by_shape);
     for (uint32_t i = 0; i < n; i++)
-        sorted[i]->rank = i;
+        sorted[i].end->rank = i;
     free(sorted);
     return true;
 }

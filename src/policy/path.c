@@ -63,8 +63,9 @@ size_t wr_segment_decode(struct weir_slice raw, char *out, size_t size)
         } else if (size - at < 3) { /* never half an encoding */
             break;
         } else {
-            memcpy(out + at, "%2F", 3);
-            at += 3;
+            out[at++] = '%';
+            out[at++] = '2';
+            out[at++] = 'F';
             p += 3;
         }
     }

@@ -192,22 +192,26 @@ static bool on_open(struct build *b, enum wr_yaml_kind kind, yaml_mark_t at)
     return true;
 }
 
+struct keyed {
+    const struct wr_yaml *key;
+};
+
 static int by_key(const void *a, const void *b)
 {
-    const struct wr_yaml *const *x = a, *const *y = b;
-    int order = strcmp((*x)->key->text, (*y)->key->text);
+    const struct wr_yaml *x = ((const struct keyed *)a)->key, *y = ((const struct keyed *)b)->key;
+    int order = strcmp(x->text, y->text);
 
     if (order != 0)
         return order;
-    if ((*x)->key->line != (*y)->key->line)
-        return (*x)->key->line < (*y)->key->line ? -1 : 1;
-    return (*x)->key->column < (*y)->key->column ? -1 : (*x)->key->column > (*y)->key->column;
+    if (x->line != y->line)
+        return x->line < y->line ? -1 : 1;
+    return x->column < y->column ? -1 : x->column > y->column;
 }
 
 /* Invariant 3, by sorting, so that a map of 100 000 API keys stays cheap. */
 static bool check_keys_differ(struct build *b, const struct wr_yaml *map)
 {
-    const struct wr_yaml **sorted;
+    struct keyed *sorted;
     size_t n = 0;
 
     if (map->count < 2)
@@ -218,17 +222,17 @@ static bool check_keys_differ(struct build *b, const struct wr_yaml *map)
         return false;
     }
     for (const struct wr_yaml *child = map->first; child != NULL; child = child->next)
-        sorted[n++] = child;
+        sorted[n++].key = child->key;
     qsort(sorted, n, sizeof *sorted, by_key);
     for (size_t i = 1, first = 0; i < n; i++) {
-        if (strcmp(sorted[i]->key->text, sorted[first]->key->text) != 0) {
+        if (strcmp(sorted[i].key->text, sorted[first].key->text) != 0) {
             first = i;
             continue;
         }
         b->ok = false;
-        wr_diag_add(b->diag, WR_ERROR, sorted[i]->key->line, sorted[i]->key->column,
+        wr_diag_add(b->diag, WR_ERROR, sorted[i].key->line, sorted[i].key->column,
                     "expected each key once, found this one again (first on line %u)",
-                    sorted[first]->key->line);
+                    sorted[first].key->line);
     }
     free(sorted);
     return true;
