@@ -14,7 +14,7 @@ bench: deps-bench build ## comparisons with peers, as JSON lines and a table
 	@scripts/bench.sh $(BUILD)
 
 build: deps-build ## build/weir, build/libweir.so and .a, build/ngx_http_weir_module.so
-	@test -f $(BUILD)/build.ninja || meson setup $(BUILD) --buildtype=release -Db_lto=true
+	@test -f $(BUILD)/build.ninja || meson setup $(BUILD) --buildtype=release
 	@ninja -C $(BUILD)
 
 asan: deps-check ## unit, model, golden and store tests under ASan and UBSan
