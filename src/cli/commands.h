@@ -6,6 +6,8 @@
  * wrong with what was read, 2 wrong usage. */
 int wr_cmd_arena(int argc, char **argv);
 int wr_cmd_check(int argc, char **argv);
+int wr_cmd_init(int argc, char **argv);
 int wr_cmd_replay(int argc, char **argv);
+int wr_cmd_serve(int argc, char **argv);
 
 #endif

@@ -26,14 +26,42 @@ static int open_arena(struct weir *w, const struct weir_options *options, struct
     return wr_arena_open(&w->arena, &arena, diag);
 }
 
-static int open_all(struct weir *w, const char *policy_path, const struct weir_options *options,
+static bool same_path(const char *a, const char *b)
+{
+    return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
+}
+
+/* Is the arena that |w|'s policy speaks of the one that |before| has open? */
+static bool same_arena(const struct weir *w, const struct weir *before)
+{
+    return before != NULL && same_path(wr_policy_settings(w->policy)->arena_path,
+                                       wr_policy_settings(before->policy)->arena_path);
+}
+
+static int share_arena(struct weir *w, const struct weir *before, struct wr_diag *diag)
+{
+    if (wr_policy_settings(w->policy)->arena_bytes !=
+        wr_policy_settings(before->policy)->arena_bytes) {
+        wr_diag_add(diag, WR_ERROR, 0, 0,
+                    "arena: its size cannot change while it is in use; restart with a new arena");
+        return WEIR_EPOLICY;
+    }
+    w->arena = before->arena;
+    w->shares = true;
+    return 0;
+}
+
+static int open_all(struct weir *w, const struct weir_options *options, const struct weir *before,
                     struct wr_diag *diag, struct wr_diag *arena_diag)
 {
-    int result = wr_policy_load(&w->policy, policy_path, diag);
+    int result = wr_policy_load(&w->policy, diag->file, diag);
 
     if (result != 0)
         return result;
-    result = open_arena(w, options, arena_diag);
+    if (same_arena(w, before))
+        result = share_arena(w, before, diag);
+    else
+        result = open_arena(w, options, arena_diag);
     if (result != 0)
         return result;
     result = wr_engine_new(&w->engine, w->policy, w->arena);
@@ -44,8 +72,8 @@ static int open_all(struct weir *w, const char *policy_path, const struct weir_o
     return result;
 }
 
-int weir_open(struct weir **out, const char *policy_path, const struct weir_options *options,
-              char *errors, size_t errors_size)
+int wr_weir_open(struct weir **out, const char *policy_path, const struct weir_options *options,
+                 const struct weir *before, char *errors, size_t errors_size)
 {
     struct weir *w = calloc(1, sizeof *w);
     struct wr_diag *diags = calloc(2, sizeof *diags); /* too large for a small stack */
@@ -59,7 +87,7 @@ int weir_open(struct weir **out, const char *policy_path, const struct weir_opti
     } else if (w != NULL && diags != NULL) {
         wr_diag_init(&diags[0], policy_path);
         wr_diag_init(&diags[1], "arena");
-        result = open_all(w, policy_path, options, &diags[0], &diags[1]);
+        result = open_all(w, options, before, &diags[0], &diags[1]);
         if (errors_size > 0) {
             size_t used = wr_diag_format(&diags[0], errors, errors_size);
             if (used < errors_size)
@@ -75,6 +103,12 @@ int weir_open(struct weir **out, const char *policy_path, const struct weir_opti
     return 0;
 }
 
+int weir_open(struct weir **out, const char *policy_path, const struct weir_options *options,
+              char *errors, size_t errors_size)
+{
+    return wr_weir_open(out, policy_path, options, NULL, errors, errors_size);
+}
+
 int weir_after_fork(struct weir *w)
 {
     return wr_arena_after_fork(w->arena);
@@ -85,7 +119,8 @@ void weir_close(struct weir *w)
     if (w == NULL)
         return;
     wr_engine_free(w->engine);
-    wr_arena_close(w->arena);
+    if (!w->shares)
+        wr_arena_close(w->arena);
     wr_policy_free(w->policy);
     free(w);
 }

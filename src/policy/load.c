@@ -37,6 +37,7 @@ SECTION_READER(on_limits, WR_SECTION_LIMITS)
 SECTION_READER(on_bans, WR_SECTION_BANS)
 SECTION_READER(on_answers, WR_SECTION_ANSWERS)
 SECTION_READER(on_routes, WR_SECTION_ROUTES)
+SECTION_READER(on_listen, WR_SECTION_LISTEN)
 
 static void read_version(struct wr_loader *ld)
 {
@@ -59,7 +60,7 @@ static void read_policy(struct wr_loader *ld, const struct wr_yaml *root)
     static const struct wr_key keys[] = {
         {"version", on_version}, {"arena", on_arena},   {"identity", on_identity},
         {"costs", on_costs},     {"limits", on_limits}, {"bans", on_bans},
-        {"answers", on_answers}, {"routes", on_routes},
+        {"answers", on_answers}, {"routes", on_routes}, {"listen", on_listen},
     };
     static const struct wr_map_spec spec = {"a policy", keys, sizeof keys / sizeof keys[0], false};
 
@@ -72,6 +73,7 @@ static void read_policy(struct wr_loader *ld, const struct wr_yaml *root)
     read_version(ld);
     wr_read_arena(ld);
     wr_read_answers(ld);
+    wr_read_listen(ld);
     wr_read_identity(ld);
     wr_read_plans(ld);
     wr_read_limits(ld);

@@ -36,6 +36,21 @@ struct wr_policy_limit {
     const bool *unlimited;     /* for each plan: true means this limit does not apply to it */
 };
 
+/* Files of a TLS listener; client_ca NULL: clients need no certificate. */
+struct wr_policy_tls {
+    const char *certificate, *key, *client_ca;
+};
+
+/* One address of one door of the daemon. */
+struct wr_policy_listener {
+    const char *door;    /* http, grpc, resp, admin */
+    const char *address; /* as written */
+    const char *path;    /* of a unix socket; NULL: ip and port */
+    struct wr_ip ip;
+    uint16_t port;                   /* 0: any that is free */
+    const struct wr_policy_tls *tls; /* NULL: in clear */
+};
+
 /* What the policy says besides limits. All strings are terminated and live as long as the policy;
  * NULL where not given. */
 struct wr_policy_settings {
@@ -50,6 +65,11 @@ struct wr_policy_settings {
     bool client_keys;           /* reserved: send pk */
     const char *documentation_url;
     const char *upgrade_url;
+    const struct wr_policy_listener *listeners;
+    size_t listener_count;
+    const char *admin_token, *admin_token_file; /* at most one */
+    unsigned threads;                           /* loops of the daemon; 0: one a core */
+    int64_t drain_ns;                           /* how long SIGTERM waits for what is in flight */
 };
 
 struct wr_policy;

@@ -3,7 +3,9 @@
  *
  * Bounds, so that nobody holds anybody else up: unread input is at most |input_max|; once unsent
  * output passes |output_max| nothing more is read until it has drained, and when it does not drain
- * for |write_ns| the connection is closed; silence for |idle_ns| closes it as well (0: never). */
+ * for |write_ns| the connection is closed; input that is begun and not completed for |message_ns|,
+ * and silence for |idle_ns|, close it as well (0: never). A connection that the other side has
+ * half closed is sent what is written, then closed. */
 #ifndef WR_SERVE_CONN_H
 #define WR_SERVE_CONN_H
 
@@ -24,13 +26,16 @@ struct wr_conn_events {
 
 struct wr_conn_limits {
     size_t input_max, output_max;
-    int64_t idle_ns, write_ns, handshake_ns;
+    int64_t idle_ns, write_ns, message_ns, handshake_ns;
 };
 
-/* Who is on the other side: address text, "" for a unix socket; the subject of a verified client
- * certificate or "". */
+/* Who is on the other side: address text, "" for a unix socket. */
 const char *wr_conn_peer(const struct wr_conn *conn);
 
+/* The subject of the verified client certificate (RFC 2253), or "". */
+const char *wr_conn_subject(const struct wr_conn *conn);
+
+/* The door's context for it, as accept() returned it. */
 void *wr_conn_context(const struct wr_conn *conn);
 
 /* Append to what is to be sent. Bytes are copied. Returns 0 or WEIR_EFULL (the connection is
@@ -47,18 +52,19 @@ void wr_conn_flush(struct wr_conn *conn);
 void wr_conn_close(struct wr_conn *conn);
 
 /* A listening socket of a loop and all its connections. |accept| is called for each new connection
- * and returns its context (NULL: refuse). |alpn|: protocols to offer under TLS, in wire format, or
- * NULL. */
+ * (under TLS once the handshake is done) and returns its context (NULL: refuse). |alpn|: protocols
+ * to offer under TLS, in wire format, or NULL. */
 struct wr_acceptor;
 struct wr_acceptor_options {
     void *(*accept)(void *door, struct wr_conn *conn);
     void *door;
-    const struct wr_conn_events *events;
+    const struct wr_conn_events *events; /* borrowed */
     struct wr_conn_limits limits;
     enum wr_door_id metrics;
     const unsigned char *alpn;
     unsigned alpn_len;
 };
+/* Owns |fd| from here on, and on errors closes it. Returns 0, WEIR_EIO, WEIR_ENOMEM. */
 int wr_acceptor_open(struct wr_acceptor **out, struct wr_loop *loop, int fd,
                      const struct wr_listener *listener, const struct wr_acceptor_options *options);
 void wr_acceptor_stop(struct wr_acceptor *acceptor); /* accept no more */
@@ -66,6 +72,7 @@ unsigned wr_acceptor_connections(const struct wr_acceptor *acceptor);
 /* Call |visit| for the context of every open connection. */
 void wr_acceptor_each(struct wr_acceptor *acceptor,
                       void (*visit)(void *context, struct wr_conn *conn));
-void wr_acceptor_close(struct wr_acceptor *acceptor); /* at once */
+/* At once: closed() is called for each connection before it returns. */
+void wr_acceptor_close(struct wr_acceptor *acceptor);
 
 #endif

@@ -1,10 +1,10 @@
 /* serve.h - the daemon: what its parts know of each other.
  *
  *   server   one per process: the policy file, the listeners, the loops, reload, drain
- *   loop     one per core: a thread, a libuv loop, its own listeners (SO_REUSEPORT), its own
- * counters handle   a policy in force, counted by reference: a reload swaps it under each loop, in
- * the loop's own turn, and the old one is closed when the last answer that holds it is done door a
- * protocol: opens on a listening socket of a loop, answers by wr_loop_weir
+ *   loop     one per core: a thread, a libuv loop, its own listeners (SO_REUSEPORT) and counters
+ *   handle   a policy in force, counted by reference: a reload swaps it under each loop, in the
+ *            loop's own turn, and the old one is closed when the last answer that holds it is done
+ *   door     a protocol: opens on a listening socket of a loop, answers by the loop's handle
  *
  * A decision takes no lock: a loop reads its own pointer, decides in the arena, counts in its own
  * counters. */
@@ -29,9 +29,17 @@ struct wr_handle {
     struct weir *weir;
     const struct wr_policy *policy; /* of |weir| */
     uint64_t generation;            /* 1 for the first policy, one more for each reload */
-    /* private: an atomic count */
-    unsigned references;
+    const char *admin_token;        /* from the policy or its file; NULL: none */
+    /* private */
+    unsigned references;           /* atomic */
+    struct wr_handle *arena_owner; /* kept, as its arena is shared; NULL: has its own */
+    char *token_memory;
 };
+
+/* Open the policy at |path| as generation |before| + 1 (|before| NULL: the first); its arena is the
+ * same where the policy says so. One reference is the caller's. |errors|: as weir_open. */
+int wr_handle_open(struct wr_handle **out, const char *path, struct wr_handle *before, char *errors,
+                   size_t errors_size);
 
 void wr_handle_ref(struct wr_handle *handle);
 /* The last one closes it. Any thread. */
@@ -45,8 +53,8 @@ struct wr_loop {
     unsigned index;
     struct wr_handle *handle;  /* the policy this loop decides by; changed only between turns */
     struct wr_metrics metrics; /* written by this loop alone, read by the admin door */
-    bool draining;
-    void *private_data;
+    bool draining;             /* a door opened by drain(): answers, then closes */
+    int64_t now_ns;            /* private: of this turn; 0: not read yet */
 };
 
 /* Now on the arena's clock, read once a turn of the loop (all decisions of a pipelined read share
@@ -75,15 +83,27 @@ extern const struct wr_door wr_door_grpc;
 extern const struct wr_door wr_door_resp;
 extern const struct wr_door wr_door_admin;
 
-/* What the policy says of |listener|. */
+/* One address of one door, as it is served. */
 struct wr_listener {
-    const char *door; /* its name */
-    const char
-        *address; /* as written: "127.0.0.1:8080", "[::1]:8080", "unix:/run/weir/http.sock" */
-    const struct wr_tls *tls; /* NULL: in clear */
+    const char *door;    /* its name */
+    const char *address; /* as it is: "127.0.0.1:8080", "[::1]:8080", "unix:/run/weir/http.sock" */
+    struct wr_tls *tls;  /* NULL: in clear; see tls.h */
 };
 
+/* Those that this build has. The admin door is opened on the first loop alone, and is the last to
+ * be closed. */
+extern const struct wr_door *const wr_doors[];
+extern const size_t wr_door_count;
+
 /* ---- the server as doors see it ------------------------------------------------------------ */
+
+/* Serve until a signal ends it. Prints why it cannot start. Returns the exit status. */
+struct wr_server_options {
+    const char *policy_path;
+    const struct wr_door *const *doors; /* wr_doors */
+    size_t door_count;
+};
+int wr_server_run(const struct wr_server_options *options);
 
 unsigned wr_server_loops(const struct wr_server *server);
 struct wr_loop *wr_server_loop(struct wr_server *server, unsigned index);
@@ -91,6 +111,12 @@ struct wr_loop *wr_server_loop(struct wr_server *server, unsigned index);
 /* Reload the policy file. 0, or WEIR_E* with the errors in |errors|: the old policy stays. Any
  * thread; applied to all loops before it returns to the caller's next turn. */
 int wr_server_reload(struct wr_server *server, char *errors, size_t errors_size);
+
+/* How reloads went, from zero. */
+void wr_server_reloads(const struct wr_server *server, uint64_t *good, uint64_t *refused);
+
+/* The policy in force; a reference is the caller's. */
+struct wr_handle *wr_server_handle(struct wr_server *server);
 
 /* Is it able to serve: started, not draining, last reload well? |detail| gets one line that says
  * why not. */

@@ -71,6 +71,7 @@ static void test_every_key_is_named(void **state)
         "answers: {'#': 1, headers: ['#']}\n"
         "identity: {ip: {'#': 1}, plan: {'#': 1}, user: {'#': 1, header: H, trust: '#'}}\n"
         "costs: [{cost: 1, '#': 1}]\n"
+        "listen: {'#': 1, http: {'#': 1, tls: {'#': 1}}}\n"
         "limits:\n"
         "  - {name: a, '#': 1, match: {'#': 1}, rate: 5/s}\n"
         "  - {name: b, when_missing: '#', mode: '#', algorithm: '#', rate: 5/s}\n";

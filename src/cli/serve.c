@@ -1,0 +1,109 @@
+/* serve.c - `weir serve`: the decision service. */
+#include <getopt.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/commands.h"
+#include "serve/log.h"
+#include "serve/serve.h"
+
+#define DEFAULT_POLICY "/etc/weir/policy.yaml"
+
+static const char usage[] =
+    "usage: weir serve [-c FILE] [--log-format text|json] [--log-level LEVEL]\n"
+    "\n"
+    "Serve decisions by the policy in FILE (" DEFAULT_POLICY ") at the addresses of its section\n"
+    "`listen`. SIGHUP reloads the policy and certificates, SIGTERM answers what is in flight and\n"
+    "ends; a second one ends at once.\n"
+    "\n"
+    "  -c, --config FILE        the policy; `weir init FILE` writes one to start from\n"
+    "      --log-format FORMAT  text (default) or json, a line an event on standard error\n"
+    "      --log-level LEVEL    debug, info (default), warning or error\n"
+    "  -h, --help               this text\n"
+    "\n"
+    "Exit status: 0 ended by a signal, 1 could not start, 2 wrong usage.\n";
+
+static const char no_policy[] =
+    "weir serve: no policy at %s\n"
+    "\n"
+    "A policy says what is limited and where to listen. The smallest that serves:\n"
+    "\n"
+    "    version: 1\n"
+    "    listen: {http: 127.0.0.1:8080}\n"
+    "    limits:\n"
+    "      - {name: per-ip, by: [ip], rate: 600/minute}\n"
+    "\n"
+    "To write a commented one and serve it:\n"
+    "\n"
+    "    weir init policy.yaml && weir serve -c policy.yaml\n";
+
+enum { LOG_FORMAT = 256, LOG_LEVEL };
+
+struct arguments {
+    const char *policy;
+    bool json;
+    enum wr_log_level level;
+};
+
+static bool parse_level(const char *text, enum wr_log_level *level)
+{
+    static const char *const names[] = {"debug", "info", "warning", "error"};
+
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (strcmp(text, names[i]) == 0) {
+            *level = (enum wr_log_level)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Returns -1 to go on, or an exit status. */
+static int parse(int argc, char **argv, struct arguments *out)
+{
+    static const struct option options[] = {{"config", required_argument, NULL, 'c'},
+                                            {"log-format", required_argument, NULL, LOG_FORMAT},
+                                            {"log-level", required_argument, NULL, LOG_LEVEL},
+                                            {"help", no_argument, NULL, 'h'},
+                                            {NULL, 0, NULL, 0}};
+    bool good = true;
+    int option;
+
+    while (good && (option = getopt_long(argc, argv, "c:h", options, NULL)) != -1) {
+        if (option == 'h') {
+            (void)fputs(usage, stdout);
+            return 0;
+        }
+        if (option == 'c')
+            out->policy = optarg;
+        else if (option == LOG_FORMAT && (out->json = strcmp(optarg, "json") == 0))
+            continue;
+        else if (option == LOG_FORMAT)
+            good = strcmp(optarg, "text") == 0;
+        else
+            good = option == LOG_LEVEL && parse_level(optarg, &out->level);
+    }
+    if (good && optind == argc)
+        return -1;
+    (void)fputs(usage, stderr);
+    return 2;
+}
+
+int wr_cmd_serve(int argc, char **argv)
+{
+    struct arguments arguments = {DEFAULT_POLICY, false, WR_LOG_INFO};
+    struct wr_server_options options = {.doors = wr_doors, .door_count = wr_door_count};
+    int status = parse(argc, argv, &arguments);
+
+    if (status >= 0)
+        return status;
+    if (access(arguments.policy, F_OK) != 0) {
+        (void)fprintf(stderr, no_policy, arguments.policy);
+        return 1;
+    }
+    wr_log_setup(arguments.json, arguments.level);
+    options.policy_path = arguments.policy;
+    return wr_server_run(&options);
+}

@@ -1,0 +1,488 @@
+/* conn.c - one connection: bytes in, bytes out, its end.
+ *
+ * Problem. A daemon with many idle connections must not pay memory for each, and one with busy ones
+ * must not pay a copy or a system call for each message.
+ *
+ * Idea. Input is read into the acceptor's one buffer and handed to the door from there; only what
+ * the door does not use up is kept. Output of one turn collects in a spare buffer and leaves by one
+ * write; only what the kernel does not take is kept. So an idle connection holds no buffer, and a
+ * busy one copies its output once. TLS stands between by OpenSSL's memory BIOs.
+ *
+ * Invariants:
+ *   1. The door is never called from within its own call: read() is not entered twice, and closed()
+ *      comes from the loop, or from wr_acceptor_close.
+ *   2. After closed() nothing of the door is touched. */
+#include "serve/conn.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include <openssl/err.h>
+
+#include "serve/connection.h"
+
+#define KEEP_BYTES (256U << 10) /* a spare buffer larger than this is freed */
+
+/* ---- buffers ----------------------------------------------------------------------------- */
+
+/* Give an empty buffer to the acceptor, for the next output. */
+static void recycle(struct wr_acceptor *acceptor, struct wr_bytes *bytes)
+{
+    if (acceptor->spare.bytes == NULL && bytes->room <= KEEP_BYTES) {
+        acceptor->spare = *bytes;
+        acceptor->spare.start = acceptor->spare.end = 0;
+        *bytes = (struct wr_bytes){0};
+    } else {
+        wr_bytes_free(bytes);
+    }
+}
+
+/* ---- the end ----------------------------------------------------------------------------- */
+
+static void forget_dirty(struct wr_conn *conn)
+{
+    struct wr_conn **at = &conn->acceptor->dirty;
+
+    while (*at != conn)
+        at = &(*at)->next_dirty;
+    *at = conn->next_dirty;
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+    struct wr_conn *conn = handle->data;
+    struct wr_acceptor *acceptor = conn->acceptor;
+
+    if (conn->context != NULL)
+        acceptor->options.events->closed(conn->context);
+    if (conn->previous != NULL)
+        conn->previous->next = conn->next;
+    else
+        acceptor->conns = conn->next;
+    if (conn->next != NULL)
+        conn->next->previous = conn->previous;
+    if (conn->dirty)
+        forget_dirty(conn);
+    acceptor->connections--;
+    wr_conn_count(&wr_conn_metrics(acceptor)->connections_closed);
+    SSL_free(conn->ssl);
+    wr_bytes_free(&conn->in);
+    wr_bytes_free(&conn->out);
+    free(conn->subject);
+    free(conn);
+    wr_acceptor_handle_closed(acceptor);
+}
+
+void wr_conn_destroy(struct wr_conn *conn)
+{
+    if (conn->doomed)
+        return;
+    conn->doomed = true;
+    conn->closing = true;
+    wr_queue_leave(&conn->acceptor->queues, &conn->queued);
+    uv_close((uv_handle_t *)&conn->uv.stream, on_closed);
+}
+
+/* ---- output ------------------------------------------------------------------------------ */
+
+static void progress(struct wr_conn *conn);
+
+static void on_written(uv_write_t *request, int status)
+{
+    struct wr_sending *sending = request->data;
+    struct wr_conn *conn = sending->conn;
+
+    conn->sending = NULL;
+    recycle(conn->acceptor, &sending->bytes);
+    free(sending);
+    if (conn->doomed)
+        return;
+    if (status < 0) {
+        wr_conn_destroy(conn);
+        return;
+    }
+    if (wr_bytes_held(&conn->out) == 0 && !conn->closing &&
+        conn->acceptor->options.events->drained != NULL)
+        conn->acceptor->options.events->drained(conn->context);
+    progress(conn);
+}
+
+/* Hand |bytes| to the kernel; they are gone from it afterwards. */
+static bool send_bytes(struct wr_conn *conn, struct wr_bytes *bytes)
+{
+    uv_buf_t buf = uv_buf_init((char *)bytes->bytes + bytes->start, (unsigned)wr_bytes_held(bytes));
+    int n = uv_try_write(&conn->uv.stream, &buf, 1);
+    struct wr_sending *sending;
+
+    if (n < 0 && n != UV_EAGAIN)
+        return false;
+    bytes->start += n > 0 ? (size_t)n : 0;
+    if (wr_bytes_held(bytes) == 0) {
+        recycle(conn->acceptor, bytes);
+        return true;
+    }
+    sending = calloc(1, sizeof *sending);
+    if (sending == NULL)
+        return false;
+    sending->conn = conn;
+    sending->bytes = *bytes;
+    sending->request.data = sending;
+    *bytes = (struct wr_bytes){0};
+    buf = uv_buf_init((char *)sending->bytes.bytes + sending->bytes.start,
+                      (unsigned)wr_bytes_held(&sending->bytes));
+    if (uv_write(&sending->request, &conn->uv.stream, &buf, 1, on_written) != 0) {
+        wr_bytes_free(&sending->bytes);
+        free(sending);
+        return false;
+    }
+    conn->sending = sending;
+    wr_conn_wait(conn, WR_WAIT_WRITE);
+    return true;
+}
+
+/* Seal what is unsent into records, and send all that TLS has to say. */
+static bool send_sealed(struct wr_conn *conn)
+{
+    struct wr_bytes sealed = conn->acceptor->spare;
+    size_t len;
+    int n;
+
+    conn->acceptor->spare = (struct wr_bytes){0};
+    ERR_clear_error();
+    if (wr_bytes_held(&conn->out) > 0) {
+        n = SSL_write(conn->ssl, conn->out.bytes + conn->out.start, (int)wr_bytes_held(&conn->out));
+        wr_bytes_free(&conn->out);
+        if (n <= 0) {
+            wr_bytes_free(&sealed);
+            return false;
+        }
+    }
+    while ((len = BIO_ctrl_pending(SSL_get_wbio(conn->ssl))) > 0) {
+        uint8_t piece[4096];
+        n = BIO_read(SSL_get_wbio(conn->ssl), piece, sizeof piece);
+        if (n <= 0 || !wr_bytes_append(&sealed, piece, (size_t)n)) {
+            wr_bytes_free(&sealed);
+            return false;
+        }
+    }
+    if (wr_bytes_held(&sealed) > 0)
+        return send_bytes(conn, &sealed);
+    recycle(conn->acceptor, &sealed);
+    return true;
+}
+
+/* Send what there is, unless the kernel still has its hands full. */
+static void flush(struct wr_conn *conn)
+{
+    bool good = true;
+
+    if (conn->doomed || conn->sending != NULL)
+        return;
+    if (conn->ssl != NULL)
+        good = send_sealed(conn);
+    else if (wr_bytes_held(&conn->out) > 0)
+        good = send_bytes(conn, &conn->out);
+    if (!good)
+        wr_conn_destroy(conn);
+}
+
+size_t wr_conn_unsent(const struct wr_conn *conn)
+{
+    return wr_bytes_held(&conn->out) +
+           (conn->sending != NULL ? wr_bytes_held(&conn->sending->bytes) : 0);
+}
+
+int wr_conn_write(struct wr_conn *conn, const void *bytes, size_t len)
+{
+    struct wr_acceptor *acceptor = conn->acceptor;
+
+    if (conn->closing)
+        return WEIR_EFULL;
+    if (conn->out.bytes == NULL) {
+        conn->out = acceptor->spare;
+        acceptor->spare = (struct wr_bytes){0};
+    }
+    if (!wr_bytes_append(&conn->out, bytes, len)) {
+        wr_conn_destroy(conn);
+        return WEIR_EFULL;
+    }
+    if (!conn->in_read && !conn->dirty) {
+        conn->dirty = true;
+        conn->next_dirty = acceptor->dirty;
+        acceptor->dirty = conn;
+    }
+    return 0;
+}
+
+void wr_conn_flush(struct wr_conn *conn)
+{
+    if (!conn->in_read && !conn->doomed)
+        progress(conn);
+}
+
+void wr_conn_close(struct wr_conn *conn)
+{
+    if (conn->closing)
+        return;
+    conn->closing = true;
+    if (!conn->in_read)
+        progress(conn);
+}
+
+/* ---- input ------------------------------------------------------------------------------- */
+
+static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
+{
+    struct wr_conn *conn = handle->data;
+
+    (void)suggested;
+    *buf = uv_buf_init((char *)conn->acceptor->scratch, sizeof conn->acceptor->scratch);
+}
+
+static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf);
+
+/* Keep the |len| bytes at |rest|, which may lie in conn->in. */
+static bool keep(struct wr_conn *conn, const uint8_t *rest, size_t len)
+{
+    if (len == 0) {
+        wr_bytes_free(&conn->in);
+        return true;
+    }
+    if (conn->in.bytes != NULL) {
+        conn->in.start = (size_t)(rest - conn->in.bytes);
+        return true;
+    }
+    return wr_bytes_append(&conn->in, rest, len);
+}
+
+static void pause_reading(struct wr_conn *conn)
+{
+    if (conn->paused || wr_conn_unsent(conn) <= conn->acceptor->options.limits.output_max)
+        return;
+    conn->paused = true;
+    (void)uv_read_stop(&conn->uv.stream);
+}
+
+/* Give the door what is unread, with the |len| bytes at |bytes| behind it. */
+static void deliver(struct wr_conn *conn, const uint8_t *bytes, size_t len)
+{
+    struct wr_acceptor *acceptor = conn->acceptor;
+    int64_t used;
+
+    if (conn->in.bytes != NULL) {
+        wr_bytes_settle(&conn->in);
+        if (len > 0 && !wr_bytes_append(&conn->in, bytes, len)) {
+            wr_conn_destroy(conn);
+            return;
+        }
+        bytes = conn->in.bytes;
+        len = conn->in.end;
+    }
+    conn->in_read = true;
+    used = acceptor->options.events->read(conn->context, bytes, len);
+    conn->in_read = false;
+    if (conn->doomed)
+        return;
+    if (used < 0 || conn->closing) {
+        conn->closing = true;
+        wr_bytes_free(&conn->in);
+        return;
+    }
+    pause_reading(conn);
+    if (!keep(conn, bytes + used, len - (size_t)used)) {
+        wr_conn_destroy(conn);
+    } else if (wr_bytes_held(&conn->in) > acceptor->options.limits.input_max && !conn->paused) {
+        wr_conn_count(&wr_conn_metrics(acceptor)->bad_requests);
+        conn->closing = true;
+    } else if (wr_bytes_held(&conn->in) == 0) {
+        wr_conn_wait(conn, WR_WAIT_IDLE);
+    } else if (used > 0 || conn->queued.queue != WR_WAIT_MESSAGE) {
+        wr_conn_wait(conn, WR_WAIT_MESSAGE);
+    }
+}
+
+/* The door takes it over, or not. */
+static bool establish(struct wr_conn *conn)
+{
+    struct wr_acceptor *acceptor = conn->acceptor;
+
+    if (conn->ssl != NULL)
+        conn->subject = wr_tls_subject(conn->ssl);
+    conn->context = acceptor->options.accept(acceptor->options.door, conn);
+    if (conn->context == NULL) {
+        wr_conn_destroy(conn);
+        return false;
+    }
+    if (!conn->doomed)
+        wr_conn_wait(conn, WR_WAIT_IDLE);
+    return !conn->doomed;
+}
+
+static bool shake_hands(struct wr_conn *conn)
+{
+    int n;
+
+    ERR_clear_error();
+    n = SSL_do_handshake(conn->ssl);
+    if (n == 1)
+        return establish(conn);
+    if (SSL_get_error(conn->ssl, n) != SSL_ERROR_WANT_READ) {
+        wr_conn_count(&wr_conn_metrics(conn->acceptor)->bad_requests);
+        conn->closing = true; /* the alert is sent first */
+    }
+    return false;
+}
+
+/* Open what has come in under TLS, record by record. */
+static void unseal(struct wr_conn *conn)
+{
+    struct wr_acceptor *acceptor = conn->acceptor;
+
+    if (conn->context == NULL && !shake_hands(conn))
+        return;
+    while (!conn->closing && !conn->paused) {
+        int n;
+
+        ERR_clear_error();
+        n = SSL_read(conn->ssl, acceptor->plain, sizeof acceptor->plain);
+        if (n > 0) {
+            deliver(conn, acceptor->plain, (size_t)n);
+            continue;
+        }
+        if (SSL_get_error(conn->ssl, n) != SSL_ERROR_WANT_READ)
+            conn->closing = true; /* close_notify, or nonsense */
+        return;
+    }
+}
+
+static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
+{
+    struct wr_conn *conn = stream->data;
+
+    if (n == 0)
+        return;
+    if (n == UV_EOF) {
+        conn->ended = true;
+        conn->closing = true;
+    } else if (n < 0) {
+        wr_conn_destroy(conn);
+        return;
+    } else if (conn->closing) {
+        return; /* of no interest any more; the queue of deadlines ends it */
+    } else if (conn->ssl == NULL) {
+        deliver(conn, (const uint8_t *)buf->base, (size_t)n);
+    } else if (BIO_write(SSL_get_rbio(conn->ssl), buf->base, (int)n) == (int)n) {
+        unseal(conn);
+    } else {
+        wr_conn_destroy(conn);
+        return;
+    }
+    progress(conn);
+}
+
+/* ---- together ---------------------------------------------------------------------------- */
+
+/* All is sent: say so, and give the other side a moment to read it and close. Closing at once would
+ * make the kernel answer unread input with a reset, which can overtake what was sent. */
+static void linger(struct wr_conn *conn)
+{
+    uv_os_fd_t fd;
+
+    if (conn->ended) {
+        wr_conn_destroy(conn);
+        return;
+    }
+    if (conn->lingering)
+        return;
+    conn->lingering = true;
+    if (conn->ssl != NULL && conn->context != NULL) {
+        ERR_clear_error();
+        (void)SSL_shutdown(conn->ssl);
+        flush(conn);
+        if (conn->doomed)
+            return;
+    }
+    if (conn->sending == NULL && uv_fileno((uv_handle_t *)&conn->uv.stream, &fd) == 0)
+        (void)shutdown(fd, SHUT_WR);
+    wr_conn_wait(conn, WR_WAIT_LINGER);
+    if (conn->paused)
+        (void)uv_read_start(&conn->uv.stream, on_alloc, on_read);
+    conn->paused = false;
+}
+
+/* Read on after a pause: first what was left unread. */
+static void resume(struct wr_conn *conn)
+{
+    conn->paused = false;
+    if (uv_read_start(&conn->uv.stream, on_alloc, on_read) != 0) {
+        wr_conn_destroy(conn);
+        return;
+    }
+    if (wr_bytes_held(&conn->in) > 0)
+        deliver(conn, NULL, 0);
+    if (!conn->closing && conn->ssl != NULL)
+        unseal(conn);
+}
+
+/* After anything has happened: send, pause or resume, end. */
+static void progress(struct wr_conn *conn)
+{
+    flush(conn);
+    while (conn->paused && !conn->closing && wr_conn_unsent(conn) == 0) {
+        resume(conn);
+        flush(conn);
+    }
+    if (conn->doomed)
+        return;
+    if (wr_conn_unsent(conn) == 0 && conn->sending == NULL) {
+        if (conn->queued.queue == WR_WAIT_WRITE || conn->queued.queue < 0)
+            wr_conn_wait(conn, wr_bytes_held(&conn->in) > 0 ? WR_WAIT_MESSAGE : WR_WAIT_IDLE);
+        if (conn->closing)
+            linger(conn);
+    } else if (!conn->closing) {
+        pause_reading(conn);
+    }
+}
+
+void wr_conn_wait(struct wr_conn *conn, unsigned queue)
+{
+    struct wr_acceptor *acceptor = conn->acceptor;
+    uint64_t now = uv_now(&acceptor->loop->uv);
+
+    /* A write that is not taken outweighs what else is waited for. */
+    if (conn->sending != NULL && queue != WR_WAIT_WRITE && queue != WR_WAIT_LINGER)
+        return;
+    wr_queue_wait(&acceptor->queues, &conn->queued, queue, now);
+}
+
+void wr_conn_begin(struct wr_conn *conn)
+{
+    conn->uv.stream.data = conn;
+    if (uv_read_start(&conn->uv.stream, on_alloc, on_read) != 0)
+        wr_conn_destroy(conn);
+    else if (conn->ssl != NULL)
+        wr_conn_wait(conn, WR_WAIT_HANDSHAKE);
+    else
+        (void)establish(conn);
+    if (!conn->doomed)
+        progress(conn); /* a greeting */
+}
+
+/* ---- looking ----------------------------------------------------------------------------- */
+
+const char *wr_conn_peer(const struct wr_conn *conn)
+{
+    return conn->peer;
+}
+
+const char *wr_conn_subject(const struct wr_conn *conn)
+{
+    return conn->subject != NULL ? conn->subject : "";
+}
+
+void *wr_conn_context(const struct wr_conn *conn)
+{
+    return conn->context;
+}

@@ -1,0 +1,7 @@
+/* doors.c - the doors that this build has, a row each. */
+#include "serve/serve.h"
+
+const struct wr_door *const wr_doors[] = {
+    NULL, /* rows: &wr_door_http, and so on */
+};
+const size_t wr_door_count = sizeof wr_doors / sizeof wr_doors[0] - 1;

@@ -1,0 +1,46 @@
+/* log.h - the daemon's own log: one line an event on standard error, as text or as JSON. Each line
+ * leaves in one write, so that lines of several threads never mix. Secrets are the caller's to
+ * leave out; control characters of values are escaped here. */
+#ifndef WR_SERVE_LOG_H
+#define WR_SERVE_LOG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum wr_log_level { WR_LOG_DEBUG, WR_LOG_INFO, WR_LOG_WARNING, WR_LOG_ERROR };
+
+#define WR_LOG_LINE_MAX 4096 /* bytes of a line; longer values are cut */
+
+/* Before the first thread. */
+void wr_log_setup(bool json, enum wr_log_level least);
+
+/* A value with its name; |text| NULL: a number. */
+struct wr_log_value {
+    const char *name;
+    const char *text;
+    int64_t number;
+};
+static inline struct wr_log_value wr_log_text(const char *name, const char *text)
+{
+    return (struct wr_log_value){name, text != NULL ? text : "", 0};
+}
+static inline struct wr_log_value wr_log_number(const char *name, int64_t number)
+{
+    return (struct wr_log_value){name, NULL, number};
+}
+
+void wr_log_write(enum wr_log_level level, const char *event, const struct wr_log_value *values,
+                  size_t count);
+
+/* wr_log(WR_LOG_INFO, "listening", wr_log_text("door", "http"), wr_log_number("loops", 2)); */
+#define wr_log(level, event, ...)                                              \
+    wr_log_write((level), (event), (const struct wr_log_value[]){__VA_ARGS__}, \
+                 sizeof((const struct wr_log_value[]){__VA_ARGS__}) / sizeof(struct wr_log_value))
+
+/* One line, without its end, at most |size| - 1 bytes and terminated; its length. For tests and for
+ * logs that go elsewhere. |unix_ns|: when. */
+size_t wr_log_format(char *out, size_t size, bool json, int64_t unix_ns, enum wr_log_level level,
+                     const char *event, const struct wr_log_value *values, size_t count);
+
+#endif

@@ -1,0 +1,246 @@
+/* reload.c - another policy for a running server, and what the server says of itself.
+ *
+ * Idea. A reload is all or nothing: the new policy, its arena, its token and all certificates are
+ * loaded before anything in force is touched; then each loop is left a note and takes the policy up
+ * between two of its turns.
+ *
+ * Invariants:
+ *   1. A policy that cannot be loaded changes nothing, and is heard of: log, readiness, counter.
+ *   2. Loops get policies in the order in which they were loaded. */
+#include <stdio.h>
+#include <string.h>
+
+#include "serve/log.h"
+#include "serve/notify.h"
+#include "serve/server.h"
+
+struct reload {
+    struct wr_handle *handle;
+    struct wr_tls *tls[WR_SOCKETS_MAX]; /* for the socket of that index; NULL: none */
+    char *errors;
+    size_t size;
+};
+
+/* ---- loading ----------------------------------------------------------------------------- */
+
+static bool same_listener(const struct wr_policy_listener *a, const struct wr_policy_listener *b)
+{
+    return strcmp(a->door, b->door) == 0 && strcmp(a->address, b->address) == 0 &&
+           (a->tls == NULL) == (b->tls == NULL);
+}
+
+static const struct wr_policy_listener *find_listener(const struct wr_policy_settings *settings,
+                                                      const struct wr_socket *socket)
+{
+    for (size_t i = 0; i < settings->listener_count; i++)
+        if (strcmp(settings->listeners[i].door, socket->door->name) == 0 &&
+            strcmp(settings->listeners[i].address, socket->configured_address) == 0)
+            return &settings->listeners[i];
+    return NULL;
+}
+
+/* Load certificates anew: from the files that the new policy names for the address, or else from
+ * those that are in use. */
+static int load_certificates(struct wr_server *server, struct reload *reload)
+{
+    const struct wr_policy_settings *settings = wr_policy_settings(reload->handle->policy);
+
+    for (size_t i = 0; i < server->sockets.count; i++) {
+        struct wr_socket *socket = &server->sockets.socket[i];
+        const struct wr_policy_listener *listener = find_listener(settings, socket);
+        const struct wr_policy_tls *files;
+        char why[WR_DETAIL_BYTES];
+
+        if (socket->listener.tls == NULL)
+            continue;
+        files = listener != NULL && listener->tls != NULL ? listener->tls
+                                                          : wr_tls_files(socket->listener.tls);
+        if (wr_tls_new(&reload->tls[i], files, why, sizeof why) != 0) {
+            (void)snprintf(reload->errors, reload->size, "%s: error: listen: %s\n",
+                           server->options.policy_path, why);
+            return WEIR_EIO;
+        }
+    }
+    return 0;
+}
+
+static int load(struct wr_server *server, struct reload *reload)
+{
+    int result = wr_handle_open(&reload->handle, server->options.policy_path, server->current,
+                                reload->errors, reload->size);
+
+    if (result == 0 && server->sockets.admin_beyond && reload->handle->admin_token == NULL) {
+        (void)snprintf(reload->errors, reload->size,
+                       "%s: error: listen: the admin door can be reached from other machines and "
+                       "needs its token\n",
+                       server->options.policy_path);
+        result = WEIR_EPOLICY;
+    }
+    if (result == 0)
+        result = load_certificates(server, reload);
+    return result;
+}
+
+/* ---- taking effect ----------------------------------------------------------------------- */
+
+static void warn_of_addresses(const struct wr_policy_settings *before,
+                              const struct wr_policy_settings *after)
+{
+    bool same =
+        before->listener_count == after->listener_count && before->threads == after->threads;
+
+    for (size_t i = 0; same && i < after->listener_count; i++)
+        same = same_listener(&before->listeners[i], &after->listeners[i]);
+    if (!same)
+        wr_log(WR_LOG_WARNING, "listen: new addresses and threads take effect at a restart");
+}
+
+static void apply(struct wr_server *server, struct reload *reload)
+{
+    struct wr_handle *before = server->current;
+
+    warn_of_addresses(wr_policy_settings(before->policy),
+                      wr_policy_settings(reload->handle->policy));
+    for (size_t i = 0; i < server->sockets.count; i++) {
+        if (reload->tls[i] != NULL)
+            wr_tls_replace(server->sockets.socket[i].listener.tls, reload->tls[i]);
+        reload->tls[i] = NULL;
+    }
+    for (unsigned i = 0; i < server->worker_count; i++)
+        wr_worker_swap(server->workers[i], reload->handle);
+    wr_log(WR_LOG_INFO, "reloaded", wr_log_text("policy", server->options.policy_path),
+           wr_log_number("limits", (int64_t)weir_limit_count(reload->handle->weir)),
+           wr_log_number("generation", (int64_t)reload->handle->generation));
+    (void)pthread_mutex_lock(&server->state_mutex);
+    server->current = reload->handle;
+    server->reloads_good++;
+    server->refused[0] = '\0';
+    (void)pthread_mutex_unlock(&server->state_mutex);
+    wr_handle_unref(before);
+}
+
+/* The first line of |errors|. */
+static void first_line(const char *errors, char *out, size_t size)
+{
+    (void)snprintf(out, size, "%.*s", (int)strcspn(errors, "\n"), errors);
+}
+
+static void refuse(struct wr_server *server, struct reload *reload, int result)
+{
+    char line[WR_DETAIL_BYTES];
+    const char *at = reload->errors;
+
+    if (*at == '\0')
+        (void)snprintf(reload->errors, reload->size, "%s: error: %s\n", server->options.policy_path,
+                       weir_strerror(result));
+    first_line(reload->errors, line, sizeof line);
+    (void)pthread_mutex_lock(&server->state_mutex);
+    server->reloads_refused++;
+    memcpy(server->refused, line, sizeof line);
+    (void)pthread_mutex_unlock(&server->state_mutex);
+    for (; *at != '\0'; at += strcspn(at, "\n"), at += *at == '\n') {
+        first_line(at, line, sizeof line);
+        wr_log(WR_LOG_ERROR, "reload refused, the old policy stays", wr_log_text("reason", line));
+    }
+    for (size_t i = 0; i < server->sockets.count; i++)
+        wr_tls_free(reload->tls[i]);
+    wr_handle_unref(reload->handle);
+}
+
+int wr_server_reload(struct wr_server *server, char *errors, size_t errors_size)
+{
+    static char unwanted[WR_ERRORS_BYTES];
+    struct reload reload = {.errors = errors, .size = errors_size};
+    int result;
+
+    (void)pthread_mutex_lock(&server->reload_mutex);
+    if (errors_size == 0) {
+        reload.errors = unwanted;
+        reload.size = sizeof unwanted;
+    }
+    reload.errors[0] = '\0';
+    wr_notify_reloading();
+    result = load(server, &reload);
+    if (result == 0)
+        apply(server, &reload);
+    else
+        refuse(server, &reload, result);
+    wr_notify(result == 0 ? "READY=1\nSTATUS=serving"
+                          : "READY=1\nSTATUS=serving the old policy: the new one has errors");
+    (void)pthread_mutex_unlock(&server->reload_mutex);
+    return result;
+}
+
+/* ---- what it says of itself -------------------------------------------------------------- */
+
+static void lock_state(const struct wr_server *server)
+{
+    (void)pthread_mutex_lock((pthread_mutex_t *)(uintptr_t)&server->state_mutex);
+}
+
+static void unlock_state(const struct wr_server *server)
+{
+    (void)pthread_mutex_unlock((pthread_mutex_t *)(uintptr_t)&server->state_mutex);
+}
+
+bool wr_server_ready(const struct wr_server *server, char *detail, size_t size)
+{
+    bool good;
+
+    lock_state(server);
+    good = server->refused[0] == '\0';
+    (void)snprintf(detail, size, "%s%s", good ? "" : "reload refused: ", server->refused);
+    unlock_state(server);
+    if (__atomic_load_n(&server->draining, __ATOMIC_ACQUIRE)) {
+        (void)snprintf(detail, size, "draining");
+        return false;
+    }
+    if (!__atomic_load_n(&server->started, __ATOMIC_ACQUIRE)) {
+        (void)snprintf(detail, size, "starting");
+        return false;
+    }
+    return good;
+}
+
+void wr_server_reloads(const struct wr_server *server, uint64_t *good, uint64_t *refused)
+{
+    lock_state(server);
+    *good = server->reloads_good;
+    *refused = server->reloads_refused;
+    unlock_state(server);
+}
+
+struct wr_handle *wr_server_handle(struct wr_server *server)
+{
+    struct wr_handle *handle;
+
+    lock_state(server);
+    handle = server->current;
+    wr_handle_ref(handle);
+    unlock_state(server);
+    return handle;
+}
+
+int64_t wr_server_drain_ns(struct wr_server *server)
+{
+    struct wr_handle *handle = wr_server_handle(server);
+    int64_t drain_ns = wr_policy_settings(handle->policy)->drain_ns;
+
+    wr_handle_unref(handle);
+    return drain_ns;
+}
+
+unsigned wr_server_loops(const struct wr_server *server)
+{
+    return server->worker_count;
+}
+
+struct wr_loop *wr_server_loop(struct wr_server *server, unsigned index)
+{
+    return index < server->worker_count ? wr_worker_loop(server->workers[index]) : NULL;
+}
+
+struct wr_reservations *wr_server_reservations(struct wr_server *server)
+{
+    return server->reservations;
+}

@@ -1,0 +1,270 @@
+/* reservations.c - answers that wait to be settled or released.
+ *
+ * Idea. Chained hash tables of fixed size, a stripe each under its mutex; a name's first bytes say
+ * which. A name is 64 random bits and their hash under a secret of this process: so a name that is
+ * no longer remembered is told apart from one that was never given out, without remembering it.
+ * Each put sweeps a few chains for what has expired; a full stripe is swept whole.
+ *
+ * Invariants:
+ *   1. An entry holds a reference on the policy it was decided under.
+ *   2. Nothing is settled or released after its time: its places free themselves. */
+#include "serve/reservations.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "base/siphash.h"
+
+#define STRIPES 64U
+#define SWEEP_CHAINS 2U
+
+struct entry {
+    struct entry *next;
+    uint64_t nonce;
+    struct wr_handle *handle;
+    int64_t expires_ns;
+    struct weir_answer answer;
+};
+
+struct stripe {
+    pthread_mutex_t mutex;
+    struct entry **chains;
+    size_t count;
+    size_t swept; /* the chain to be swept next */
+};
+
+struct wr_reservations {
+    struct wr_sip_key secret;
+    size_t chains; /* of a stripe, and at most as many entries */
+    struct stripe stripe[STRIPES];
+};
+
+struct wr_reservations *wr_reservations_new(size_t most)
+{
+    struct wr_reservations *table = calloc(1, sizeof *table);
+    bool good =
+        table != NULL && getrandom(&table->secret, sizeof table->secret, 0) == sizeof table->secret;
+
+    if (table == NULL)
+        return NULL;
+    table->chains = (most + STRIPES - 1) / STRIPES;
+    for (unsigned i = 0; i < STRIPES; i++) {
+        (void)pthread_mutex_init(&table->stripe[i].mutex, NULL);
+        table->stripe[i].chains = calloc(table->chains, sizeof *table->stripe[i].chains);
+        good = good && table->stripe[i].chains != NULL;
+    }
+    if (good)
+        return table;
+    wr_reservations_free(table);
+    return NULL;
+}
+
+static void free_entry(struct entry *entry)
+{
+    wr_handle_unref(entry->handle);
+    free(entry);
+}
+
+void wr_reservations_free(struct wr_reservations *table)
+{
+    if (table == NULL)
+        return;
+    for (unsigned i = 0; i < STRIPES; i++) {
+        struct stripe *stripe = &table->stripe[i];
+        for (size_t c = 0; stripe->chains != NULL && c < table->chains; c++) {
+            while (stripe->chains[c] != NULL) {
+                struct entry *entry = stripe->chains[c];
+                stripe->chains[c] = entry->next;
+                free_entry(entry);
+            }
+        }
+        free(stripe->chains);
+        (void)pthread_mutex_destroy(&stripe->mutex);
+    }
+    free(table);
+}
+
+/* ---- names ------------------------------------------------------------------------------- */
+
+static uint64_t seal(const struct wr_reservations *table, uint64_t nonce)
+{
+    struct wr_sip sip = wr_sip_init(table->secret);
+
+    wr_sip_part(&sip, 0, &nonce, sizeof nonce);
+    return wr_sip_finish(sip);
+}
+
+static void write_hex(char *out, uint64_t value)
+{
+    for (unsigned i = 0; i < 16; i++)
+        out[i] = "0123456789abcdef"[value >> (60 - 4 * i) & 15];
+}
+
+static bool read_hex(const char *text, uint64_t *value)
+{
+    *value = 0;
+    for (unsigned i = 0; i < 16; i++) {
+        char c = text[i];
+        unsigned digit;
+        if (c >= '0' && c <= '9')
+            digit = (unsigned)(c - '0');
+        else if (c >= 'a' && c <= 'f')
+            digit = (unsigned)(c - 'a') + 10;
+        else
+            return false;
+        *value = *value << 4 | digit;
+    }
+    return true;
+}
+
+/* Was |id| given out by this table? */
+static bool parse_id(const struct wr_reservations *table, const char *id, uint64_t *nonce)
+{
+    uint64_t sealed;
+
+    return strnlen(id, WR_RESERVATION_ID + 1) == WR_RESERVATION_ID && read_hex(id, nonce) &&
+           read_hex(id + 16, &sealed) && sealed == seal(table, *nonce);
+}
+
+static struct stripe *stripe_of(struct wr_reservations *table, uint64_t nonce)
+{
+    return &table->stripe[nonce % STRIPES];
+}
+
+static struct entry **find(const struct wr_reservations *table, struct stripe *stripe,
+                           uint64_t nonce)
+{
+    struct entry **at = &stripe->chains[nonce / STRIPES % table->chains];
+
+    while (*at != NULL && (*at)->nonce != nonce)
+        at = &(*at)->next;
+    return at;
+}
+
+/* ---- putting ----------------------------------------------------------------------------- */
+
+/* Take what has expired out of |chains| chains; it is put on |*gone|, to be freed outside. */
+static void sweep(const struct wr_reservations *table, struct stripe *stripe, size_t chains,
+                  int64_t now_ns, struct entry **gone)
+{
+    for (size_t i = 0; i < chains; i++) {
+        struct entry **at = &stripe->chains[stripe->swept];
+        stripe->swept = (stripe->swept + 1) % table->chains;
+        while (*at != NULL) {
+            struct entry *entry = *at;
+            if (entry->expires_ns > now_ns) {
+                at = &entry->next;
+                continue;
+            }
+            *at = entry->next;
+            stripe->count--;
+            entry->next = *gone;
+            *gone = entry;
+        }
+    }
+}
+
+static void free_all(struct entry *entry)
+{
+    while (entry != NULL) {
+        struct entry *next = entry->next;
+        free_entry(entry);
+        entry = next;
+    }
+}
+
+static int insert(struct wr_reservations *table, struct entry *entry, int64_t now_ns)
+{
+    struct stripe *stripe = stripe_of(table, entry->nonce);
+    struct entry *gone = NULL, **at;
+    int result = WEIR_EFULL;
+
+    (void)pthread_mutex_lock(&stripe->mutex);
+    sweep(table, stripe, stripe->count < table->chains ? SWEEP_CHAINS : table->chains, now_ns,
+          &gone);
+    at = find(table, stripe, entry->nonce);
+    if (stripe->count < table->chains && *at == NULL) {
+        *at = entry;
+        stripe->count++;
+        result = 0;
+    }
+    (void)pthread_mutex_unlock(&stripe->mutex);
+    free_all(gone);
+    return result;
+}
+
+int wr_reservations_put(struct wr_reservations *table, struct wr_handle *handle,
+                        const struct weir_answer *answer, int64_t expires_ns,
+                        char id[WR_RESERVATION_ID + 1])
+{
+    struct entry *entry = malloc(sizeof *entry);
+    uint64_t nonce;
+
+    id[0] = '\0';
+    if (entry == NULL || getrandom(&nonce, sizeof nonce, 0) != sizeof nonce) {
+        free(entry);
+        return WEIR_EFULL;
+    }
+    *entry = (struct entry){
+        .nonce = nonce, .handle = handle, .expires_ns = expires_ns, .answer = *answer};
+    write_hex(id, nonce);
+    write_hex(id + 16, seal(table, nonce));
+    id[WR_RESERVATION_ID] = '\0';
+    wr_handle_ref(handle); /* before another thread can find it */
+    if (insert(table, entry, answer->decided_ns) == 0)
+        return 0;
+    id[0] = '\0';
+    free_entry(entry);
+    return WEIR_EFULL;
+}
+
+/* ---- ending ------------------------------------------------------------------------------ */
+
+int wr_reservations_settle(struct wr_reservations *table, const char *id, int64_t cost,
+                           int64_t now_ns)
+{
+    uint64_t nonce;
+    struct stripe *stripe;
+    struct entry *entry;
+    int result = WEIR_EEXPIRED;
+
+    if (!parse_id(table, id, &nonce))
+        return WEIR_ENOENT;
+    stripe = stripe_of(table, nonce);
+    (void)pthread_mutex_lock(&stripe->mutex);
+    entry = *find(table, stripe, nonce);
+    if (entry != NULL && entry->expires_ns > now_ns)
+        result = weir_settle(entry->handle->weir, &entry->answer, cost, now_ns);
+    (void)pthread_mutex_unlock(&stripe->mutex);
+    return result;
+}
+
+int wr_reservations_release(struct wr_reservations *table, const char *id, int64_t now_ns)
+{
+    uint64_t nonce;
+    struct stripe *stripe;
+    struct entry **at, *entry;
+
+    if (!parse_id(table, id, &nonce))
+        return WEIR_ENOENT;
+    stripe = stripe_of(table, nonce);
+    (void)pthread_mutex_lock(&stripe->mutex);
+    at = find(table, stripe, nonce);
+    entry = *at;
+    if (entry != NULL) {
+        *at = entry->next;
+        stripe->count--;
+    }
+    (void)pthread_mutex_unlock(&stripe->mutex);
+    if (entry == NULL)
+        return WEIR_EEXPIRED;
+    if (entry->expires_ns <= now_ns) {
+        free_entry(entry);
+        return WEIR_EEXPIRED;
+    }
+    weir_release(entry->handle->weir, &entry->answer, now_ns);
+    free_entry(entry);
+    return 0;
+}

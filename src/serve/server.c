@@ -1,0 +1,267 @@
+/* server.c - the daemon's main thread: starts, watches, drains, ends.
+ *
+ * Idea. The main thread serves nobody: it waits for signals in a loop of its own and tells the
+ * workers.
+ *
+ * Invariants:
+ *   1. Nothing is served before everything is open: a start that fails leaves nothing behind.
+ *   2. SIGTERM ends the process: when what is in flight is answered, at the deadline, or at the
+ *      second signal. */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "base/units.h"
+#include "serve/log.h"
+#include "serve/notify.h"
+#include "serve/server.h"
+
+#define RESERVATIONS 65536U
+#define LOOK_MS 10
+
+/* ---- the end ----------------------------------------------------------------------------- */
+
+static void stop(struct wr_server *server)
+{
+    uv_stop(&server->uv);
+}
+
+static void on_drain_look(uv_timer_t *timer)
+{
+    struct wr_server *server = timer->data;
+    uint64_t busy = 0;
+
+    for (unsigned i = 0; i < server->worker_count; i++)
+        busy += wr_worker_busy(server->workers[i]);
+    if (busy == 0) {
+        wr_log(WR_LOG_INFO, "drained");
+    } else if (uv_now(&server->uv) >= server->drain_until_ms) {
+        wr_log(WR_LOG_WARNING, "drain deadline passed",
+               wr_log_number("connections", (int64_t)busy));
+    } else {
+        return;
+    }
+    stop(server);
+}
+
+static void on_end_signal(uv_signal_t *handle, int number)
+{
+    struct wr_server *server = handle->data;
+
+    wr_log(WR_LOG_INFO, "signal", wr_log_text("name", number == SIGTERM ? "SIGTERM" : "SIGINT"));
+    if (__atomic_exchange_n(&server->draining, true, __ATOMIC_ACQ_REL)) {
+        stop(server);
+        return;
+    }
+    wr_notify("STOPPING=1\nSTATUS=draining");
+    server->drain_until_ms =
+        uv_now(&server->uv) + (uint64_t)(wr_server_drain_ns(server) / WR_NS_PER_MS);
+    for (unsigned i = 0; i < server->worker_count; i++)
+        wr_worker_drain(server->workers[i]);
+    (void)uv_timer_start(&server->drain, on_drain_look, 0, LOOK_MS);
+}
+
+/* ---- while it runs ----------------------------------------------------------------------- */
+
+static void on_hup(uv_signal_t *handle, int number)
+{
+    char *errors = malloc(WR_ERRORS_BYTES);
+
+    (void)number;
+    if (errors != NULL)
+        (void)wr_server_reload(handle->data, errors, WR_ERRORS_BYTES);
+    free(errors);
+}
+
+/* The manager hears of us only while every loop turns. */
+static void on_watchdog(uv_timer_t *timer)
+{
+    struct wr_server *server = timer->data;
+    bool alive = true;
+
+    for (unsigned i = 0; i < server->worker_count; i++)
+        alive = wr_worker_alive(server->workers[i]) && alive;
+    if (alive)
+        wr_notify("WATCHDOG=1");
+    else
+        wr_log(WR_LOG_WARNING, "a loop has not turned since the last look");
+}
+
+static void watch(struct wr_server *server)
+{
+    uint64_t every_ms = wr_notify_watchdog_ms();
+
+    (void)uv_signal_start(&server->hup, on_hup, SIGHUP);
+    (void)uv_signal_start(&server->term, on_end_signal, SIGTERM);
+    (void)uv_signal_start(&server->interrupt, on_end_signal, SIGINT);
+    if (every_ms == 0)
+        return;
+    for (unsigned i = 0; i < server->worker_count; i++)
+        (void)wr_worker_alive(server->workers[i]);
+    (void)uv_timer_start(&server->watchdog, on_watchdog, every_ms, every_ms);
+}
+
+/* ---- the start --------------------------------------------------------------------------- */
+
+/* Idle connections are cheap; the descriptors for them are asked for at once. */
+static void raise_descriptors(void)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+        limit.rlim_cur = limit.rlim_max;
+        (void)setrlimit(RLIMIT_NOFILE, &limit);
+    }
+}
+
+static unsigned choose_loops(const struct wr_policy_settings *settings)
+{
+    unsigned cores = uv_available_parallelism();
+
+    return settings->threads > 0 ? settings->threads : cores > 0 ? cores : 1;
+}
+
+static bool open_sockets(struct wr_server *server)
+{
+    char error[512];
+    const struct wr_policy *policy = server->current->policy;
+    struct wr_listen_options options = {.policy = policy,
+                                        .doors = server->options.doors,
+                                        .door_count = server->options.door_count,
+                                        .loops = choose_loops(wr_policy_settings(policy))};
+
+    if (wr_sockets_open(&server->sockets, &options, error, sizeof error) != 0) {
+        (void)fprintf(stderr, "weir serve: %s\n", error);
+        return false;
+    }
+    if (server->sockets.admin_beyond && server->current->admin_token == NULL) {
+        (void)fprintf(stderr, "weir serve: listen: admin: an address that other machines can reach "
+                              "needs an admin_token or admin_token_file\n");
+        return false;
+    }
+    server->worker_count = 0;
+    server->workers = calloc(options.loops, sizeof(struct wr_worker *));
+    server->loops = options.loops;
+    return server->workers != NULL;
+}
+
+static bool start_workers(struct wr_server *server)
+{
+    for (unsigned i = 0; i < server->loops; i++) {
+        const char *failed;
+        int result = wr_worker_start(&server->workers[i], server, i, server->current,
+                                     &server->sockets, &failed);
+        if (result != 0) {
+            (void)fprintf(stderr, "weir serve: listen: %s: %s\n", failed, weir_strerror(result));
+            return false;
+        }
+        server->worker_count++;
+    }
+    __atomic_store_n(&server->started, true, __ATOMIC_RELEASE);
+    for (unsigned i = 0; i < server->loops; i++)
+        wr_worker_go(server->workers[i]);
+    return true;
+}
+
+static bool open_policy(struct wr_server *server)
+{
+    char *errors = malloc(WR_ERRORS_BYTES);
+    int result = WEIR_ENOMEM;
+
+    if (errors != NULL) {
+        errors[0] = '\0';
+        result = wr_handle_open(&server->current, server->options.policy_path, NULL, errors,
+                                WR_ERRORS_BYTES);
+        (void)fputs(errors, stderr); /* warnings too */
+    }
+    if (result != 0 && (errors == NULL || errors[0] == '\0'))
+        (void)fprintf(stderr, "weir serve: %s\n", weir_strerror(result));
+    free(errors);
+    return result == 0;
+}
+
+static bool set_up(struct wr_server *server, const struct wr_server_options *options)
+{
+    server->options = *options;
+    (void)pthread_mutex_init(&server->reload_mutex, NULL);
+    (void)pthread_mutex_init(&server->state_mutex, NULL);
+    if (uv_loop_init(&server->uv) != 0)
+        return false;
+    (void)uv_signal_init(&server->uv, &server->hup);
+    (void)uv_signal_init(&server->uv, &server->term);
+    (void)uv_signal_init(&server->uv, &server->interrupt);
+    (void)uv_timer_init(&server->uv, &server->watchdog);
+    (void)uv_timer_init(&server->uv, &server->drain);
+    server->hup.data = server->term.data = server->interrupt.data = server;
+    server->watchdog.data = server->drain.data = server;
+    return true;
+}
+
+static void announce(const struct wr_server *server)
+{
+    for (size_t i = 0; i < server->sockets.count; i++) {
+        const struct wr_socket *socket = &server->sockets.socket[i];
+        wr_log(WR_LOG_INFO, "listening", wr_log_text("door", socket->door->name),
+               wr_log_text("address", socket->address),
+               wr_log_text("tls", socket->listener.tls == NULL ? "no"
+                                  : wr_tls_files(socket->listener.tls)->client_ca != NULL
+                                      ? "with client certificates"
+                                      : "yes"));
+    }
+    wr_log(WR_LOG_INFO, "ready", wr_log_text("policy", server->options.policy_path),
+           wr_log_number("limits", (int64_t)weir_limit_count(server->current->weir)),
+           wr_log_number("loops", server->loops), wr_log_number("pid", getpid()));
+}
+
+/* ---- all of it --------------------------------------------------------------------------- */
+
+static void on_walk(uv_handle_t *handle, void *arg)
+{
+    (void)arg;
+    if (!uv_is_closing(handle))
+        uv_close(handle, NULL);
+}
+
+static void tear_down(struct wr_server *server)
+{
+    for (unsigned i = 0; i < server->worker_count; i++)
+        wr_worker_stop(server->workers[i]);
+    free(server->workers);
+    wr_sockets_close(&server->sockets);
+    wr_reservations_free(server->reservations);
+    wr_handle_unref(server->current);
+    uv_walk(&server->uv, on_walk, NULL);
+    (void)uv_run(&server->uv, UV_RUN_DEFAULT);
+    (void)uv_loop_close(&server->uv);
+    (void)pthread_mutex_destroy(&server->reload_mutex);
+    (void)pthread_mutex_destroy(&server->state_mutex);
+}
+
+int wr_server_run(const struct wr_server_options *options)
+{
+    struct wr_server *server = calloc(1, sizeof *server);
+    bool good;
+
+    if (server == NULL || !set_up(server, options)) {
+        (void)fprintf(stderr, "weir serve: %s\n", weir_strerror(WEIR_ENOMEM));
+        free(server);
+        return 1;
+    }
+    (void)signal(SIGPIPE, SIG_IGN);
+    raise_descriptors();
+    server->reservations = wr_reservations_new(RESERVATIONS);
+    good = server->reservations != NULL && open_policy(server) && open_sockets(server) &&
+           start_workers(server);
+    if (good) {
+        watch(server);
+        announce(server);
+        wr_notify("READY=1\nSTATUS=serving");
+        (void)uv_run(&server->uv, UV_RUN_DEFAULT);
+        wr_log(WR_LOG_INFO, "stopped");
+    }
+    tear_down(server);
+    free(server);
+    return good ? 0 : 1;
+}

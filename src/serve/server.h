@@ -1,0 +1,40 @@
+/* server.h - the server, as its own two files see it: server.c (start, watch, end) and reload.c.
+ * Internal. */
+#ifndef WR_SERVE_SERVER_H
+#define WR_SERVE_SERVER_H
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include "serve/loop.h"
+#include "serve/reservations.h"
+
+#define WR_ERRORS_BYTES 65536U
+#define WR_DETAIL_BYTES 512U
+
+struct wr_server {
+    struct wr_server_options options;
+    uv_loop_t uv; /* of the main thread */
+    uv_signal_t hup, term, interrupt;
+    uv_timer_t watchdog, drain;
+    uint64_t drain_until_ms;
+
+    struct wr_sockets sockets;
+    struct wr_reservations *reservations;
+    struct wr_worker **workers;
+    unsigned worker_count; /* running */
+    unsigned loops;        /* wanted */
+
+    bool started, draining; /* atomic */
+
+    pthread_mutex_t reload_mutex; /* one reload at a time */
+    pthread_mutex_t state_mutex;  /* what follows; held for moments */
+    struct wr_handle *current;
+    uint64_t reloads_good, reloads_refused;
+    char refused[WR_DETAIL_BYTES]; /* why the last reload was; "": it was not */
+};
+
+/* How long a drain may take, by the policy in force. */
+int64_t wr_server_drain_ns(struct wr_server *server);
+
+#endif

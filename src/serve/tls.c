@@ -1,0 +1,195 @@
+/* tls.c - TLS contexts that can be replaced while they are in use.
+ *
+ * Idea. Each reload makes a whole new context and swaps it in; a connection counts a reference on
+ * the context it began with, which is OpenSSL's own. The swap and the start of a connection meet
+ * under a mutex: it is taken once a connection, never for a decision.
+ *
+ * Invariant: a context in use is complete: certificate, chain and matching key, and the authorities
+ * of clients where they are asked for. */
+#include "serve/tls.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <openssl/err.h>
+#include <openssl/x509.h>
+
+struct wr_tls {
+    pthread_mutex_t mutex; /* context, files */
+    SSL_CTX *context;
+    struct wr_policy_tls files; /* owned */
+};
+
+/* ---- a context --------------------------------------------------------------------------- */
+
+static int wrong(char *error, size_t size, const char *what, const char *file)
+{
+    const char *reason = ERR_reason_error_string(ERR_peek_last_error());
+
+    (void)snprintf(error, size, "%s: expected %s: %s", file, what,
+                   reason != NULL ? reason : "it could not be read");
+    ERR_clear_error();
+    return WEIR_EIO;
+}
+
+static int choose_alpn(SSL *ssl, const unsigned char **out, unsigned char *out_len,
+                       const unsigned char *in, unsigned in_len, void *arg)
+{
+    const struct wr_tls_alpn *alpn = SSL_get_app_data(ssl);
+    unsigned char *chosen;
+
+    (void)arg;
+    if (alpn == NULL || alpn->len == 0)
+        return SSL_TLSEXT_ERR_NOACK;
+    if (SSL_select_next_proto(&chosen, out_len, alpn->protocols, alpn->len, in, in_len) !=
+        OPENSSL_NPN_NEGOTIATED)
+        return SSL_TLSEXT_ERR_ALERT_FATAL;
+    *out = chosen;
+    return SSL_TLSEXT_ERR_OK;
+}
+
+static int ask_for_clients(SSL_CTX *context, const char *file, char *error, size_t size)
+{
+    STACK_OF(X509_NAME) *names = SSL_load_client_CA_file(file);
+
+    if (names == NULL || SSL_CTX_load_verify_locations(context, file, NULL) != 1) {
+        sk_X509_NAME_pop_free(names, X509_NAME_free);
+        return wrong(error, size, "certificates of authorities in PEM", file);
+    }
+    SSL_CTX_set_client_CA_list(context, names);
+    SSL_CTX_set_verify(context, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, NULL);
+    return 0;
+}
+
+static int fill_context(SSL_CTX *context, const struct wr_policy_tls *files, char *error,
+                        size_t size)
+{
+    static const unsigned char id[] = "weir"; /* resumption under client certificates needs one */
+
+    (void)SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION);
+    (void)SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION |
+                                           SSL_OP_CIPHER_SERVER_PREFERENCE);
+    (void)SSL_CTX_set_mode(context, SSL_MODE_RELEASE_BUFFERS);
+    (void)SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
+    (void)SSL_CTX_set_session_id_context(context, id, sizeof id - 1);
+    SSL_CTX_set_alpn_select_cb(context, choose_alpn, NULL);
+    if (SSL_CTX_use_certificate_chain_file(context, files->certificate) != 1)
+        return wrong(error, size, "a certificate in PEM, its chain behind it", files->certificate);
+    if (SSL_CTX_use_PrivateKey_file(context, files->key, SSL_FILETYPE_PEM) != 1 ||
+        SSL_CTX_check_private_key(context) != 1)
+        return wrong(error, size, "the private key of the certificate in PEM", files->key);
+    return files->client_ca != NULL ? ask_for_clients(context, files->client_ca, error, size) : 0;
+}
+
+/* ---- its life ---------------------------------------------------------------------------- */
+
+static char *copy(const char *text)
+{
+    return text != NULL ? strdup(text) : NULL;
+}
+
+static void free_files(struct wr_policy_tls *files)
+{
+    free((void *)(uintptr_t)files->certificate);
+    free((void *)(uintptr_t)files->key);
+    free((void *)(uintptr_t)files->client_ca);
+}
+
+int wr_tls_new(struct wr_tls **out, const struct wr_policy_tls *files, char *error, size_t size)
+{
+    struct wr_tls *tls = calloc(1, sizeof *tls);
+    int result = WEIR_ENOMEM;
+
+    *out = NULL;
+    error[0] = '\0';
+    if (tls == NULL)
+        return WEIR_ENOMEM;
+    (void)pthread_mutex_init(&tls->mutex, NULL);
+    tls->files =
+        (struct wr_policy_tls){copy(files->certificate), copy(files->key), copy(files->client_ca)};
+    ERR_clear_error();
+    tls->context = SSL_CTX_new(TLS_server_method());
+    if (tls->context != NULL && tls->files.certificate != NULL && tls->files.key != NULL)
+        result = fill_context(tls->context, files, error, size);
+    if (result != 0) {
+        wr_tls_free(tls);
+        return result;
+    }
+    *out = tls;
+    return 0;
+}
+
+void wr_tls_free(struct wr_tls *tls)
+{
+    if (tls == NULL)
+        return;
+    SSL_CTX_free(tls->context);
+    free_files(&tls->files);
+    (void)pthread_mutex_destroy(&tls->mutex);
+    free(tls);
+}
+
+void wr_tls_replace(struct wr_tls *to, struct wr_tls *from)
+{
+    SSL_CTX *context;
+    struct wr_policy_tls files;
+
+    (void)pthread_mutex_lock(&to->mutex);
+    context = to->context;
+    files = to->files;
+    to->context = from->context;
+    to->files = from->files;
+    (void)pthread_mutex_unlock(&to->mutex);
+    from->context = context;
+    from->files = files;
+    wr_tls_free(from);
+}
+
+const struct wr_policy_tls *wr_tls_files(const struct wr_tls *tls)
+{
+    return &tls->files;
+}
+
+/* ---- connections ------------------------------------------------------------------------- */
+
+SSL *wr_tls_begin(struct wr_tls *tls, const struct wr_tls_alpn *alpn)
+{
+    BIO *in = BIO_new(BIO_s_mem()), *out = BIO_new(BIO_s_mem());
+    SSL *ssl;
+
+    (void)pthread_mutex_lock(&tls->mutex);
+    ssl = SSL_new(tls->context);
+    (void)pthread_mutex_unlock(&tls->mutex);
+    if (ssl == NULL || in == NULL || out == NULL) {
+        BIO_free(in);
+        BIO_free(out);
+        SSL_free(ssl);
+        return NULL;
+    }
+    (void)BIO_set_mem_eof_return(in, -1); /* empty is not the end */
+    (void)BIO_set_mem_eof_return(out, -1);
+    SSL_set_bio(ssl, in, out);
+    SSL_set_app_data(ssl, (void *)(uintptr_t)alpn);
+    SSL_set_accept_state(ssl);
+    return ssl;
+}
+
+char *wr_tls_subject(SSL *ssl)
+{
+    X509 *certificate = SSL_get1_peer_certificate(ssl);
+    BIO *text = BIO_new(BIO_s_mem());
+    char *subject = NULL, *bytes;
+    long len;
+
+    if (certificate != NULL && text != NULL && SSL_get_verify_result(ssl) == X509_V_OK &&
+        X509_NAME_print_ex(text, X509_get_subject_name(certificate), 0, XN_FLAG_RFC2253) >= 0) {
+        len = BIO_get_mem_data(text, &bytes);
+        if (len > 0)
+            subject = strndup(bytes, (size_t)len);
+    }
+    BIO_free(text);
+    X509_free(certificate);
+    return subject;
+}

@@ -1,0 +1,34 @@
+/* tls.h - certificates of a listener: loaded, and loaded anew while connections are open. Those go
+ * on under the certificate they began with. */
+#ifndef WR_SERVE_TLS_H
+#define WR_SERVE_TLS_H
+
+#include <openssl/ssl.h>
+
+#include "policy/policy.h"
+
+struct wr_tls;
+
+/* Load |files|. On errors |*out| is NULL and |error| says what is wrong with which file.
+ * Returns 0, WEIR_EIO (a file), WEIR_ENOMEM. */
+int wr_tls_new(struct wr_tls **out, const struct wr_policy_tls *files, char *error, size_t size);
+void wr_tls_free(struct wr_tls *tls);
+
+/* The certificates of |from| take the place of those of |to|; |from| is freed. Any thread. */
+void wr_tls_replace(struct wr_tls *to, struct wr_tls *from);
+
+/* The server's side of a new connection over two memory BIOs. |alpn| is borrowed for its life.
+ * NULL: out of memory. Any thread. */
+struct wr_tls_alpn {
+    const unsigned char *protocols;
+    unsigned len; /* 0: none */
+};
+SSL *wr_tls_begin(struct wr_tls *tls, const struct wr_tls_alpn *alpn);
+
+/* The files it was loaded from, for doors whose library has TLS of its own. */
+const struct wr_policy_tls *wr_tls_files(const struct wr_tls *tls);
+
+/* The subject of the client's verified certificate (RFC 2253), to be freed; NULL: none. */
+char *wr_tls_subject(SSL *ssl);
+
+#endif
