@@ -1,0 +1,90 @@
+"""`weir serve` before it serves, `weir init`, and the unit file."""
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from conftest import ROOT
+
+
+def run(weir, *arguments, **options):
+    return subprocess.run([weir, *[str(a) for a in arguments]], capture_output=True, text=True, timeout=20, **options)
+
+
+def test_no_policy_says_what_to_write(weir, tmp_path):
+    done = run(weir, "serve", "-c", tmp_path / "none.yaml")
+    assert done.returncode == 1
+    assert "weir init" in done.stderr
+    # what it says to write is right
+    shown = re.search(r"serves:\n\n(.*?)\n\n", done.stderr, re.S).group(1)
+    policy = tmp_path / "policy.yaml"
+    policy.write_text("".join(line[4:] + "\n" for line in shown.splitlines()))
+    assert run(weir, "check", policy).returncode == 0
+
+
+def test_a_bad_policy_shows_its_errors(weir, tmp_path):
+    policy = tmp_path / "policy.yaml"
+    policy.write_text("version: 1\nlimits: [{name: a, by: [ip], rate: fast}]\n")
+    done = run(weir, "serve", "-c", policy)
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"{policy}:2:")
+
+
+def test_without_addresses_it_says_what_to_write(weir, tmp_path):
+    policy = tmp_path / "policy.yaml"
+    policy.write_text("version: 1\nlimits: [{name: a, by: [ip], rate: 1/s}]\n")
+    done = run(weir, "serve", "-c", policy)
+    assert done.returncode == 1
+    assert "listen: {http: 127.0.0.1:8080}" in done.stderr
+
+
+@pytest.mark.parametrize("arguments", [["--nonsense"], ["extra"], ["--log-format", "xml"], ["--log-level", "loud"]])
+def test_wrong_usage(weir, arguments):
+    done = run(weir, "serve", *arguments)
+    assert done.returncode == 2
+    assert "usage: weir serve" in done.stderr
+
+
+@pytest.mark.parametrize("command", ["serve", "init"])
+def test_help(weir, command):
+    done = run(weir, command, "--help")
+    assert done.returncode == 0 and done.stdout.startswith(f"usage: weir {command}")
+    assert f"  {command} " in run(weir, "help").stdout
+
+
+def test_init_writes_a_policy_without_a_warning(weir, tmp_path):
+    done = run(weir, "init", cwd=tmp_path)
+    assert done.returncode == 0 and "weir serve -c policy.yaml" in done.stdout
+    checked = run(weir, "check", tmp_path / "policy.yaml")
+    assert checked.returncode == 0 and checked.stderr == ""
+    assert run(weir, "init", "-").stdout == (tmp_path / "policy.yaml").read_text()
+
+
+def test_init_with_every_door_named(weir, tmp_path):
+    """The lines that are commented out are right as well."""
+    text = run(weir, "init", "-").stdout
+    opened = re.sub(r"^  # (grpc|resp|admin|path):", r"  \1:", text, flags=re.M)
+    assert opened.count("  #") < text.count("  #")
+    (tmp_path / "policy.yaml").write_text(opened)
+    checked = run(weir, "check", tmp_path / "policy.yaml")
+    assert checked.returncode == 0 and checked.stderr == ""
+
+
+def test_init_leaves_what_is_there(weir, tmp_path):
+    (tmp_path / "mine.yaml").write_text("mine")
+    done = run(weir, "init", "mine.yaml", cwd=tmp_path)
+    assert done.returncode == 1 and "left as it is" in done.stderr
+    assert (tmp_path / "mine.yaml").read_text() == "mine"
+    assert run(weir, "init", tmp_path / "no" / "folder").returncode == 1
+
+
+def test_the_unit_is_well_formed(weir, tmp_path):
+    if shutil.which("systemd-analyze") is None:
+        pytest.skip("systemd-analyze is not installed")
+    unit = tmp_path / "weir.service"
+    unit.write_text((ROOT / "packaging/weir.service").read_text().replace("/usr/bin/weir", str(weir))
+                    .replace("Documentation=man:weir(1)\n", ""))
+    done = subprocess.run(["systemd-analyze", "verify", str(unit)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "weir.service" not in done.stderr, done.stderr

@@ -1,0 +1,144 @@
+/* reservations.c - settling and releasing by name. */
+#include "fixture.h"
+
+#include "serve/reservations.h"
+
+#define TTL (10 * S)
+
+struct world {
+    struct wr_handle *handle;
+    struct wr_reservations *table;
+    int64_t now;
+};
+
+static void open_world(struct world *world, const char *policy, size_t most)
+{
+    world->handle = handle_of(policy, NULL);
+    world->table = wr_reservations_new(most);
+    assert_non_null(world->table);
+    world->now = weir_now(world->handle->weir);
+}
+
+static void close_world(struct world *world)
+{
+    wr_reservations_free(world->table);
+    assert_int_equal(world->handle->references, 1); /* entries gave theirs back */
+    wr_handle_unref(world->handle);
+}
+
+static int reserve(struct world *world, int64_t cost, char id[WR_RESERVATION_ID + 1])
+{
+    struct weir_request request = {.method = {"GET", 3},
+                                   .path = {"/", 1},
+                                   .peer = {"192.0.2.1", 9},
+                                   .cost_units = cost,
+                                   .plan = -1};
+    struct weir_answer answer;
+
+    assert_int_equal(weir_reserve(world->handle->weir, &request, TTL, world->now, &answer), 0);
+    return wr_reservations_put(world->table, world->handle, &answer, answer.expires_ns, id);
+}
+
+static void test_settle_once(void **state)
+{
+    struct world w;
+    char id[WR_RESERVATION_ID + 1];
+    (void)state;
+
+    open_world(&w, SMALL BUCKET(100), 64);
+    assert_int_equal(reserve(&w, 50, id), 0);
+    assert_int_equal(strlen(id), WR_RESERVATION_ID);
+    assert_int_equal(strspn(id, "0123456789abcdef"), WR_RESERVATION_ID);
+    assert_int_equal(left(w.handle, "192.0.2.1", w.now), 50);
+    assert_int_equal(wr_reservations_settle(w.table, id, 20, w.now), 0);
+    assert_int_equal(left(w.handle, "192.0.2.1", w.now), 80);
+    assert_int_equal(wr_reservations_settle(w.table, id, 20, w.now), WEIR_EEXPIRED);
+    assert_int_equal(left(w.handle, "192.0.2.1", w.now), 80);
+    close_world(&w);
+}
+
+static void test_too_late(void **state)
+{
+    struct world w;
+    char id[WR_RESERVATION_ID + 1], other[WR_RESERVATION_ID + 1];
+    (void)state;
+
+    open_world(&w, SMALL BUCKET(100), 64);
+    assert_int_equal(reserve(&w, 50, id), 0);
+    assert_int_equal(reserve(&w, 1, other), 0);
+    assert_int_equal(wr_reservations_settle(w.table, id, 20, w.now + TTL), WEIR_EEXPIRED);
+    assert_int_equal(wr_reservations_release(w.table, id, w.now + TTL), WEIR_EEXPIRED);
+    assert_int_equal(wr_reservations_settle(w.table, other, 0, w.now + TTL - 1), 0);
+    close_world(&w);
+}
+
+static void test_names_that_were_never_given_out(void **state)
+{
+    static const char *const bad[] = {"",
+                                      "x",
+                                      "0123456789abcdef",
+                                      "0123456789abcdef0123456789abcdef",
+                                      "0123456789ABCDEF0123456789ABCDEF0",
+                                      "zz"};
+    struct world w;
+    char id[WR_RESERVATION_ID + 1];
+    (void)state;
+
+    open_world(&w, SMALL BUCKET(100), 64);
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        assert_int_equal(wr_reservations_settle(w.table, bad[i], 1, w.now), WEIR_ENOENT);
+        assert_int_equal(wr_reservations_release(w.table, bad[i], w.now), WEIR_ENOENT);
+    }
+    assert_int_equal(reserve(&w, 1, id), 0);
+    id[3] = id[3] == '0' ? '1' : '0';
+    assert_int_equal(wr_reservations_settle(w.table, id, 1, w.now), WEIR_ENOENT);
+    close_world(&w);
+}
+
+static void test_release_frees_the_place(void **state)
+{
+    struct world w;
+    char id[WR_RESERVATION_ID + 1];
+    (void)state;
+
+    open_world(&w, SMALL "limits: [{name: a, by: [ip], concurrent: 1, hold: 60s}]\n", 64);
+    assert_int_equal(reserve(&w, -1, id), 0);
+    assert_int_equal(left(w.handle, "192.0.2.1", w.now), 0);
+    assert_int_equal(wr_reservations_release(w.table, id, w.now), 0);
+    assert_int_equal(left(w.handle, "192.0.2.1", w.now), 1);
+    assert_int_equal(wr_reservations_release(w.table, id, w.now), WEIR_EEXPIRED);
+    close_world(&w);
+}
+
+static void test_full_until_some_expire(void **state)
+{
+    struct world w;
+    char id[WR_RESERVATION_ID + 1];
+    unsigned put = 0;
+    (void)state;
+
+    open_world(&w, SMALL BUCKET(1000),
+               64); /* one in each of 64 stripes: names fall where they may */
+    for (unsigned i = 0; i < 1000; i++)
+        put += reserve(&w, 0, id) == 0;
+    assert_in_range(put, 32, 64);
+    assert_int_equal(reserve(&w, 0, id) == 0 ? put + 1 <= 64 : 1, 1);
+    w.now += TTL;
+    put = 0;
+    for (unsigned i = 0; i < 1000; i++)
+        put += reserve(&w, 0, id) == 0;
+    assert_in_range(put, 32, 64); /* those before have expired and made room */
+    close_world(&w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_settle_once),
+        cmocka_unit_test(test_too_late),
+        cmocka_unit_test(test_names_that_were_never_given_out),
+        cmocka_unit_test(test_release_frees_the_place),
+        cmocka_unit_test(test_full_until_some_expire),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
