@@ -16,12 +16,15 @@
  *      at that bound "this many or more".
  *   2. A window's count only grows but by refunds of what was counted in that same window.
  *
+ * Windows of the calendar (a month) are told by their number instead of by division; nothing else
+ * differs.
+ *
  * Rejected: windows from a key's first request (another stamp to keep, and resets that nobody can
  * predict); clearing on any other index (see above: over-admission by a race).
  *
  * Source: folklore; the boundary is described in "How we built rate limiting capable of scaling to
  * millions of domains", Cloudflare 2017. */
-#include "algo/limit.h"
+#include "algo/fixed_window.h"
 #include "algo/window.h"
 
 struct view {
@@ -29,11 +32,30 @@ struct view {
     uint64_t count; /* in it */
 };
 
+/* As wr_window_at, for periods of different lengths. */
+static struct wr_window period_at(const struct wr_limit *limit, uint64_t state, int64_t moment_ns)
+{
+    enum wr_calendar calendar = (enum wr_calendar)limit->calendar;
+    struct wr_period period = wr_calendar_at(calendar, moment_ns);
+    struct wr_window window = {.age = wr_window_age(period.index, state, 64U - limit->count_bits)};
+
+    if (window.age == -1)
+        period = wr_calendar_period(calendar, period.index + 1);
+    window.set_back = window.age < -1;
+    window.age = wr_max_i64(0, window.age);
+    window.index = period.index;
+    window.start_ns = period.start_ns;
+    window.end_ns = period.end_ns;
+    return window;
+}
+
 static struct view view_at(const struct wr_limit *limit, uint64_t state, int64_t moment_ns)
 {
     struct view v;
 
-    v.window = wr_window_at(limit, state, 64U - limit->count_bits, moment_ns);
+    v.window = limit->calendar != WR_CALENDAR_NONE
+                   ? period_at(limit, state, moment_ns)
+                   : wr_window_at(limit, state, 64U - limit->count_bits, moment_ns);
     v.count = v.window.age == 0 ? state & wr_count_max(limit) : 0;
     return v;
 }
@@ -65,7 +87,7 @@ static void take(const struct wr_limit *limit, uint64_t state, int64_t now_ns, i
     } else if (cost > limit->units) {
         out->never = true;
     } else {
-        out->retry_after_ns = v.window.start_ns + limit->window_ns - moment_ns;
+        out->retry_after_ns = v.window.end_ns - moment_ns;
     }
 }
 
@@ -106,7 +128,7 @@ static void times(const struct wr_limit *limit, uint64_t state, int64_t now_ns, 
     struct view v = view_at(limit, state, moment_ns);
     bool used = v.count > 0 && limit->units > 0;
 
-    *next_ns = used ? v.window.start_ns + limit->window_ns - moment_ns : 0;
+    *next_ns = used ? v.window.end_ns - moment_ns : 0;
     *reset_ns = *next_ns;
 }
 
@@ -116,16 +138,25 @@ static uint64_t carry(const struct wr_limit *limit, const struct wr_limit *old, 
                       int64_t now_ns)
 {
     int64_t moment_ns = wr_moment_ns(now_ns);
-    uint64_t here = (uint64_t)moment_ns / (uint64_t)limit->window_ns;
+    uint64_t here = view_at(limit, 0, moment_ns).window.index;
     uint64_t units = (uint64_t)limit->units;
 
     if (old->algo == WR_FIXED_WINDOW) {
         struct view v = view_at(old, state, moment_ns);
-        if (old->window_ns == limit->window_ns)
+        if (old->window_ns == limit->window_ns && old->calendar == limit->calendar)
             return word(limit, v.window.index, v.count);
         return word(limit, here, wr_min_u64(v.count, units));
     }
     return word(limit, here, wr_count_of(wr_word_used_q32(old, state, moment_ns), units));
+}
+
+uint64_t wr_fixed_window_count(const struct wr_limit *limit, uint64_t state, int64_t now_ns,
+                               int64_t *end_ns)
+{
+    struct view v = view_at(limit, state, wr_moment_ns(now_ns));
+
+    *end_ns = v.window.end_ns;
+    return v.count;
 }
 
 const struct wr_word_algo wr_fixed_window = {

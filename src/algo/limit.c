@@ -180,13 +180,33 @@ const char *wr_limit_make(struct wr_limit *out, enum wr_algo algo, int64_t units
     return problem;
 }
 
+const char *wr_limit_make_calendar(struct wr_limit *out, enum wr_calendar calendar, int64_t units,
+                                   bool count_denied)
+{
+    const char *problem = "no such calendar";
+
+    *out = (struct wr_limit){0};
+    if (calendar != WR_CALENDAR_NONE && (unsigned)calendar <= WR_CALENDAR_MAX)
+        problem = wr_limit_make(out, WR_FIXED_WINDOW, units, wr_calendar_longest_ns(calendar), -1,
+                                count_denied);
+    if (problem == NULL)
+        out->calendar = (uint8_t)calendar;
+    return problem;
+}
+
 bool wr_limit_valid(const struct wr_limit *limit)
 {
     struct wr_limit again;
     bool burst = has_burst((enum wr_algo)limit->algo);
+    bool denied = limit->count_denied == 1;
+    const char *problem;
 
-    return limit->count_denied <= 1 && limit->burst >= 0 &&
-           wr_limit_make(&again, (enum wr_algo)limit->algo, limit->units, limit->window_ns,
-                         burst ? limit->burst : -1, limit->count_denied == 1) == NULL &&
+    if (limit->calendar != WR_CALENDAR_NONE)
+        problem =
+            wr_limit_make_calendar(&again, (enum wr_calendar)limit->calendar, limit->units, denied);
+    else
+        problem = wr_limit_make(&again, (enum wr_algo)limit->algo, limit->units, limit->window_ns,
+                                burst ? limit->burst : -1, denied);
+    return limit->count_denied <= 1 && limit->burst >= 0 && problem == NULL &&
            memcmp(&again, limit, sizeof again) == 0;
 }

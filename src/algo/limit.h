@@ -29,6 +29,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "algo/calendar.h"
 #include "base/arith.h"
 #include "base/units.h"
 
@@ -76,7 +77,8 @@ struct wr_limit {
     uint8_t algo;         /* enum wr_algo */
     uint8_t count_bits;   /* windows: bits of one count in the state word */
     uint8_t count_denied; /* 1: refused requests are charged as well */
-    uint8_t zero[5];
+    uint8_t calendar;     /* fixed windows: enum wr_calendar; otherwise, and on the clock, 0 */
+    uint8_t zero[4];
     int64_t units;         /* N: per window, or places; 0 refuses everything */
     int64_t window_ns;     /* W; for concurrency the longest hold of a place */
     int64_t burst;         /* token bucket: capacity B; leaky bucket: queue Q; else 0 */
@@ -91,7 +93,11 @@ static_assert(sizeof(struct wr_limit) == 64, "a class of the arena is one cache 
 const char *wr_limit_make(struct wr_limit *out, enum wr_algo algo, int64_t units, int64_t window_ns,
                           int64_t burst, bool count_denied);
 
-/* Could wr_limit_make have made |limit|? For limits that come out of an arena file. */
+/* The same for a fixed window that is a week, month or year of the calendar. */
+const char *wr_limit_make_calendar(struct wr_limit *out, enum wr_calendar calendar, int64_t units,
+                                   bool count_denied);
+
+/* Could one of these have made |limit|? For limits that come out of an arena file. */
 bool wr_limit_valid(const struct wr_limit *limit);
 
 /* The most that can be remaining: N, B, or Q + 1. */

@@ -23,6 +23,7 @@
 struct wr_window {
     int64_t
         start_ns;   /* of the window that counts: now's, or a later one that time stands still in */
+    int64_t end_ns; /* of that window */
     uint64_t index; /* of that window, not reduced */
     int64_t age;    /* windows from the stored one to it: 0 the same, 1 the one before, .. */
     bool set_back;  /* the stored one is too far ahead; counts are to be moved here (age is 0) */
@@ -47,28 +48,35 @@ static inline uint64_t wr_count_of(uint64_t used_q32, uint64_t units)
     return wr_muldiv_ceil(used_q32, units, UINT64_C(1) << 32);
 }
 
-/* Which window do we count in at |moment_ns| (wr_moment_ns)? The index of |state| is its highest
- * |index_bits| bits. State 0 has none: it must not pass for a window that lies ahead by a little.
- */
+/* Windows from the one in |state|, whose index is its highest |index_bits| bits, to |index|. State
+ * 0 has none: it must not pass for a window that lies ahead by a little. */
+static inline int64_t wr_window_age(uint64_t index, uint64_t state, unsigned index_bits)
+{
+    unsigned spare = 64 - index_bits;
+    uint64_t stored = state == 0 ? index : state >> spare;
+
+    /* The shift up drops what is beyond index_bits, the one down extends the sign. */
+    return (int64_t)((index - stored) << spare) >> spare;
+}
+
+/* Which window do we count in at |moment_ns| (wr_moment_ns)? */
 static inline struct wr_window wr_window_at(const struct wr_limit *limit, uint64_t state,
                                             unsigned index_bits, int64_t moment_ns)
 {
     uint64_t index = (uint64_t)moment_ns / (uint64_t)limit->window_ns;
-    unsigned spare = 64 - index_bits;
-    uint64_t stored = state == 0 ? index : state >> spare;
-    struct wr_window window = {(int64_t)index * limit->window_ns, index, 0, false};
+    struct wr_window window = {(int64_t)index * limit->window_ns, 0, index, 0, false};
 
-    /* The shift up drops what is beyond index_bits, the one down extends the sign. */
-    window.age = (int64_t)((index - stored) << spare) >> spare;
-    if (window.age >= 0)
-        return window;
-    if (-window.age <= WR_CLOCK_NOISE_NS / limit->window_ns + 1) {
-        window.index += (uint64_t)-window.age;
-        window.start_ns += -window.age * limit->window_ns;
-    } else {
-        window.set_back = true;
+    window.age = wr_window_age(index, state, index_bits);
+    if (window.age < 0) {
+        if (-window.age <= WR_CLOCK_NOISE_NS / limit->window_ns + 1) {
+            window.index += (uint64_t)-window.age;
+            window.start_ns += -window.age * limit->window_ns;
+        } else {
+            window.set_back = true;
+        }
+        window.age = 0;
     }
-    window.age = 0;
+    window.end_ns = window.start_ns + limit->window_ns;
     return window;
 }
 

@@ -1,4 +1,4 @@
-/* diag.c - a bounded list of messages about one file. */
+/* diag.c - a bounded list of messages about one file and those it names. */
 #include "base/diag.h"
 
 #include <stdarg.h>
@@ -8,6 +8,7 @@
 void wr_diag_init(struct wr_diag *diag, const char *file)
 {
     diag->file = file;
+    diag->another = NULL;
     diag->kept = 0;
     diag->errors = 0;
     diag->warnings = 0;
@@ -47,6 +48,7 @@ void wr_diag_add(struct wr_diag *diag, enum wr_severity severity, unsigned line,
     item->severity = severity;
     item->line = line;
     item->column = column;
+    (void)snprintf(item->file, sizeof item->file, "%s", diag->another != NULL ? diag->another : "");
     va_start(args, format);
     (void)vsnprintf(raw, sizeof raw, format, args);
     va_end(args);
@@ -72,7 +74,9 @@ static size_t append(char *out, size_t size, size_t at, const char *format, ...)
 static size_t format_item(const struct wr_diag *diag, const struct wr_diag_item *item, char *out,
                           size_t size, size_t at)
 {
-    at = append(out, size, at, "%s", diag->file != NULL ? diag->file : "-");
+    const char *file = item->file[0] != '\0' ? item->file : diag->file;
+
+    at = append(out, size, at, "%s", file != NULL ? file : "-");
     if (item->line > 0)
         at = append(out, size, at, ":%u", item->line);
     if (item->line > 0 && item->column > 0)
@@ -83,6 +87,10 @@ static size_t format_item(const struct wr_diag *diag, const struct wr_diag_item 
 
 static bool before(const struct wr_diag_item *a, const struct wr_diag_item *b)
 {
+    int order = strcmp(a->file, b->file);
+
+    if (order != 0)
+        return order < 0;
     return a->line != b->line ? a->line < b->line : a->column < b->column;
 }
 

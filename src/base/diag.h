@@ -10,17 +10,21 @@ enum wr_severity { WR_ERROR, WR_WARNING };
 
 #define WR_DIAG_TEXT_MAX 512 /* bytes of one message, with its terminator; longer is cut */
 #define WR_DIAG_MAX 64       /* messages kept; more are only counted */
+#define WR_DIAG_FILE_MAX 256 /* bytes of another file's name */
 
 struct wr_diag_item {
     enum wr_severity severity;
-    unsigned line;   /* from 1; 0: the file as a whole */
-    unsigned column; /* from 1; 0: the line as a whole */
+    unsigned line;               /* from 1; 0: the file as a whole */
+    unsigned column;             /* from 1; 0: the line as a whole */
+    char file[WR_DIAG_FILE_MAX]; /* "": the list's own */
     char text[WR_DIAG_TEXT_MAX];
 };
 
-/* A list of messages about one file, in the caller's memory. About 33 KiB: not for small stacks. */
+/* A list of messages about one file and those it names, in the caller's memory. About 50 KiB: not
+ * for small stacks. */
 struct wr_diag {
-    const char *file; /* borrowed */
+    const char *file;    /* borrowed */
+    const char *another; /* borrowed: what is added now is about this file instead; or NULL */
     size_t kept;
     size_t errors;
     size_t warnings;

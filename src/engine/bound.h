@@ -20,6 +20,12 @@ struct wr_engine {
     size_t limit_count;
     struct wr_bound_limit *limits;
     uint16_t *class_ids; /* limit_count rows of one for each plan */
+
+    /* Of envoyproxy/ratelimit's configuration; NULL where the policy has none. bound_envoy.h. */
+    uint16_t *envoy_classes; /* one for each rule */
+    struct wr_override *overrides;
+    uint64_t *envoy_stats; /* WR_ENVOY_LANES rows */
+    size_t envoy_stride;   /* counters of one row */
 };
 
 /* Prepare a charge of |cost| against |limit| under |plan| for the key with |hash|. */

@@ -36,6 +36,11 @@ static void write_receipt(struct weir_receipt *receipt, const struct wr_charge *
             {charge->hash, left, (uint64_t)charge->cost, TAKEN | charge->class_id}};
 }
 
+void wr_charge_receipt(const struct wr_charge *charge, uint64_t state, struct weir_receipt *receipt)
+{
+    write_receipt(receipt, charge, state);
+}
+
 void wr_charge_evaluate(struct wr_arena *arena, struct wr_charge *charge, int64_t now)
 {
     if (wr_limit_is_word(charge->limit))

@@ -44,6 +44,11 @@ void wr_charge_force(struct wr_arena *arena, const struct wr_charge *charge, int
 void wr_charge_refund(struct wr_arena *arena, const struct wr_limit *limit,
                       const struct weir_receipt *receipt, int64_t cost, int64_t now);
 
+/* A receipt for charge->cost units that left |state| (of a word), for giving back what was taken by
+ * others. */
+void wr_charge_receipt(const struct wr_charge *charge, uint64_t state,
+                       struct weir_receipt *receipt);
+
 /* What a receipt says. */
 bool wr_receipt_taken(const struct weir_receipt *receipt);
 int64_t wr_receipt_cost(const struct weir_receipt *receipt);

@@ -7,7 +7,7 @@
 #include "algo/concurrency.h"
 #include "algo/sliding_log.h"
 #include "base/arith.h"
-#include "engine/bound.h"
+#include "engine/bound_envoy.h"
 #include "engine/word.h"
 
 #define BATCH                                                                          \
@@ -91,6 +91,9 @@ int wr_engine_new(struct wr_engine **out, const struct wr_policy *policy, struct
         if (result != 0)
             goto failed;
     }
+    result = wr_envoy_bind(engine);
+    if (result != 0)
+        goto failed;
     *out = engine;
     return 0;
 failed:
@@ -102,6 +105,7 @@ void wr_engine_free(struct wr_engine *engine)
 {
     if (engine == NULL)
         return;
+    wr_envoy_unbind(engine);
     free(engine->class_ids);
     free(engine->limits);
     free(engine);

@@ -3,6 +3,7 @@
 #define WR_POLICY_COMPILED_H
 
 #include "base/ipaddr.h"
+#include "policy/envoy.h"
 #include "policy/match.h"
 #include "policy/netset.h"
 #include "policy/policy.h"
@@ -97,6 +98,8 @@ struct wr_policy {
     struct wr_table values;
     struct wr_netset banned;
     uint32_t banned_identities; /* bit: some value of this identity is banned */
+
+    struct wr_envoy *envoy; /* or NULL */
 };
 
 #endif

@@ -38,6 +38,7 @@ SECTION_READER(on_bans, WR_SECTION_BANS)
 SECTION_READER(on_answers, WR_SECTION_ANSWERS)
 SECTION_READER(on_routes, WR_SECTION_ROUTES)
 SECTION_READER(on_listen, WR_SECTION_LISTEN)
+SECTION_READER(on_envoy, WR_SECTION_ENVOY)
 
 static void read_version(struct wr_loader *ld)
 {
@@ -58,9 +59,10 @@ static bool is_empty(const struct wr_yaml *root)
 static void read_policy(struct wr_loader *ld, const struct wr_yaml *root)
 {
     static const struct wr_key keys[] = {
-        {"version", on_version}, {"arena", on_arena},   {"identity", on_identity},
-        {"costs", on_costs},     {"limits", on_limits}, {"bans", on_bans},
-        {"answers", on_answers}, {"routes", on_routes}, {"listen", on_listen},
+        {"version", on_version},       {"arena", on_arena},   {"identity", on_identity},
+        {"costs", on_costs},           {"limits", on_limits}, {"bans", on_bans},
+        {"answers", on_answers},       {"routes", on_routes}, {"listen", on_listen},
+        {"envoy_ratelimit", on_envoy},
     };
     static const struct wr_map_spec spec = {"a policy", keys, sizeof keys / sizeof keys[0], false};
 
@@ -80,9 +82,10 @@ static void read_policy(struct wr_loader *ld, const struct wr_yaml *root)
     wr_read_costs(ld);
     wr_read_routes(ld);
     wr_read_bans(ld);
+    wr_read_envoy(ld);
     wr_settle_lists(ld);
     if (ld->policy->limit_count == 0 && ld->sections[WR_SECTION_BANS] == NULL &&
-        ld->sections[WR_SECTION_LIMITS] == NULL)
+        ld->sections[WR_SECTION_LIMITS] == NULL && ld->sections[WR_SECTION_ENVOY] == NULL)
         wr_error(ld, root, "expected limits in a policy, found none");
 }
 
@@ -106,12 +109,15 @@ void wr_policy_free(struct wr_policy *policy)
     free(policy);
 }
 
-/* Compile the tree. |diag| is not NULL. */
+/* Compile the tree. |path| may be NULL. */
 static int compile(struct wr_policy *policy, const struct wr_yaml *root, struct wr_region *scratch,
-                   struct wr_diag *diag)
+                   const char *path, struct wr_diag *diag)
 {
-    struct wr_loader ld = {
-        .policy = policy, .region = &policy->region, .scratch = scratch, .diag = diag};
+    struct wr_loader ld = {.policy = policy,
+                           .region = &policy->region,
+                           .scratch = scratch,
+                           .diag = diag,
+                           .path = path};
     size_t errors = diag->errors;
 
     policy->values.secret = fresh_secret();
@@ -125,7 +131,8 @@ static int compile(struct wr_policy *policy, const struct wr_yaml *root, struct 
     return diag->errors > errors ? WEIR_EPOLICY : 0;
 }
 
-int wr_policy_load_text(struct wr_policy **out, const char *text, size_t len, struct wr_diag *diag)
+static int load_text(struct wr_policy **out, const char *text, size_t len, const char *path,
+                     struct wr_diag *diag)
 {
     struct wr_policy *policy = calloc(1, sizeof *policy);
     struct wr_region scratch = {0};
@@ -136,7 +143,7 @@ int wr_policy_load_text(struct wr_policy **out, const char *text, size_t len, st
     if (policy == NULL)
         return WEIR_ENOMEM;
     if (wr_yaml_parse(&root, text, len, &scratch, diag))
-        result = compile(policy, root, &scratch, diag);
+        result = compile(policy, root, &scratch, path, diag);
     else if (!scratch.failed)
         result = WEIR_EPOLICY;
     wr_region_fini(&scratch);
@@ -146,6 +153,11 @@ int wr_policy_load_text(struct wr_policy **out, const char *text, size_t len, st
     }
     *out = policy;
     return 0;
+}
+
+int wr_policy_load_text(struct wr_policy **out, const char *text, size_t len, struct wr_diag *diag)
+{
+    return load_text(out, text, len, NULL, diag);
 }
 
 /* ---- files ------------------------------------------------------------------------------- */
@@ -192,22 +204,31 @@ static int open_policy(const char *path, struct wr_diag *diag)
     return -1;
 }
 
-int wr_policy_load(struct wr_policy **out, const char *path, struct wr_diag *diag)
+int wr_read_policy_file(const char *path, struct wr_diag *diag, char **text, size_t *len)
 {
-    char *text = NULL;
-    size_t len = 0;
-    int result, fd;
+    int fd = open_policy(path, diag);
+    int result;
 
-    *out = NULL;
-    fd = open_policy(path, diag);
+    *text = NULL;
+    *len = 0;
     if (fd < 0)
         return WEIR_EIO;
-    result = read_all(fd, &text, &len);
+    result = read_all(fd, text, len);
     if (result == WEIR_EIO)
         wr_diag_add(diag, WR_ERROR, 0, 0, "expected a policy to read: %s", strerror(errno));
     (void)close(fd);
+    return result;
+}
+
+int wr_policy_load(struct wr_policy **out, const char *path, struct wr_diag *diag)
+{
+    char *text;
+    size_t len;
+    int result = wr_read_policy_file(path, diag, &text, &len);
+
+    *out = NULL;
     if (result == 0)
-        result = wr_policy_load_text(out, text, len, diag);
+        result = load_text(out, text, len, path, diag);
     free(text);
     return result;
 }

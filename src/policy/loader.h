@@ -16,6 +16,7 @@ struct wr_loader {
     struct wr_region *region;  /* of the policy */
     struct wr_region *scratch; /* of the tree: freed after loading */
     struct wr_diag *diag;
+    const char *path; /* of the policy; NULL: it is in no file */
     const struct wr_yaml *sections[16]; /* top-level values, enum wr_section; NULL: not given */
     struct wr_table names;              /* for finding names given twice, in scratch */
     const struct wr_yaml **limit_nodes; /* where each limit is written, in scratch */
@@ -33,6 +34,7 @@ enum wr_section {
     WR_SECTION_ANSWERS,
     WR_SECTION_ROUTES,
     WR_SECTION_LISTEN,
+    WR_SECTION_ENVOY,
     WR_SECTIONS
 };
 
@@ -126,8 +128,13 @@ void wr_read_limits(struct wr_loader *ld);
 void wr_read_costs(struct wr_loader *ld);
 void wr_read_routes(struct wr_loader *ld);
 void wr_read_bans(struct wr_loader *ld);
+void wr_read_envoy(struct wr_loader *ld);
 void wr_settle_lists(struct wr_loader *ld); /* arena_log_percent, by what the limits need */
 void wr_warn(struct wr_loader *ld);         /* of a policy without errors */
+
+/* Read the file at |path|, a policy or one it names. |*text| is to be freed. Returns 0, or
+ * WEIR_EIO, reported, or WEIR_ENOMEM. */
+int wr_read_policy_file(const char *path, struct wr_diag *diag, char **text, size_t *len);
 
 /* ---- shared by sections ------------------------------------------------------------------ */
 

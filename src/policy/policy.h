@@ -18,7 +18,7 @@
 #include "weir/weir.h"
 
 #define WR_POLICY_BYTES_MAX (4U << 20) /* of the file */
-#define WR_POLICY_DEPTH_MAX 16         /* nesting of the YAML */
+#define WR_POLICY_DEPTH_MAX 40         /* nesting of the YAML */
 #define WR_POLICY_NODES_MAX 200000     /* scalars, lists and maps in it */
 #define WR_POLICY_LIMITS_MAX 2000
 #define WR_POLICY_PLANS_MAX 64

@@ -124,7 +124,7 @@ static void test_bounds(void **state)
 
     memset(text, '[', 64);
     assert_string_equal(messages_of(text, 64, &result),
-                        "1:17: error: expected at most 16 levels of lists and maps, found more\n");
+                        "1:41: error: expected at most 40 levels of lists and maps, found more\n");
     memset(text, ' ', sizeof text);
     assert_non_null(strstr(messages_of(text, WR_POLICY_BYTES_MAX + 1, &result),
                            "expected a policy of at most 4194304 bytes, found more"));
