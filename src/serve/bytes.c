@@ -8,6 +8,8 @@
 
 bool wr_bytes_append(struct wr_bytes *to, const void *bytes, size_t len)
 {
+    if (len == 0)
+        return true;
     if (to->room - to->end < len) {
         size_t room = to->room > 0 ? to->room : FIRST_BYTES;
         uint8_t *larger;

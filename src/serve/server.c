@@ -159,9 +159,6 @@ static bool start_workers(struct wr_server *server)
         }
         server->worker_count++;
     }
-    __atomic_store_n(&server->started, true, __ATOMIC_RELEASE);
-    for (unsigned i = 0; i < server->loops; i++)
-        wr_worker_go(server->workers[i]);
     return true;
 }
 
@@ -215,6 +212,14 @@ static void announce(const struct wr_server *server)
            wr_log_number("loops", server->loops), wr_log_number("pid", getpid()));
 }
 
+/* From here on loops turn, and may reload: what is reload.c's is looked at under its mutexes. */
+static void go(struct wr_server *server)
+{
+    __atomic_store_n(&server->started, true, __ATOMIC_RELEASE);
+    for (unsigned i = 0; i < server->loops; i++)
+        wr_worker_go(server->workers[i]);
+}
+
 /* ---- all of it --------------------------------------------------------------------------- */
 
 static void on_walk(uv_handle_t *handle, void *arg)
@@ -255,8 +260,9 @@ int wr_server_run(const struct wr_server_options *options)
     good = server->reservations != NULL && open_policy(server) && open_sockets(server) &&
            start_workers(server);
     if (good) {
-        watch(server);
         announce(server);
+        watch(server);
+        go(server);
         wr_notify("READY=1\nSTATUS=serving");
         (void)uv_run(&server->uv, UV_RUN_DEFAULT);
         wr_log(WR_LOG_INFO, "stopped");

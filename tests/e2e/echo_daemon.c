@@ -15,6 +15,7 @@
 struct client {
     struct wr_conn *conn; /* NULL: gone, but a timer still runs */
     struct door *door;
+    struct later *laters;
     unsigned waiting;
 };
 
@@ -27,6 +28,7 @@ struct door {
 struct later {
     uv_timer_t timer;
     struct client *client;
+    struct later *next;
     char text[64];
 };
 
@@ -38,8 +40,11 @@ static void say(struct client *client, const char *text)
 
 static void on_timer_closed(uv_handle_t *handle)
 {
-    struct later *later = handle->data;
+    struct later *later = handle->data, **at = &later->client->laters;
 
+    while (*at != later)
+        at = &(*at)->next;
+    *at = later->next;
     if (--later->client->waiting == 0 && later->client->conn == NULL)
         free(later->client);
     free(later);
@@ -67,6 +72,8 @@ static void start_later(struct client *client, unsigned ms, const char *text)
     later->client = client;
     later->timer.data = later;
     (void)snprintf(later->text, sizeof later->text, "%s", text);
+    later->next = client->laters;
+    client->laters = later;
     client->waiting++;
     (void)uv_timer_init(&client->door->loop->uv, &later->timer);
     (void)uv_timer_start(&later->timer, on_later, ms, 0);
@@ -181,6 +188,9 @@ static void on_closed(void *context)
     struct client *client = context;
 
     client->conn = NULL;
+    for (struct later *later = client->laters; later != NULL; later = later->next)
+        if (!uv_is_closing((uv_handle_t *)&later->timer))
+            uv_close((uv_handle_t *)&later->timer, on_timer_closed);
     if (client->waiting == 0)
         free(client);
 }
