@@ -119,8 +119,7 @@ static void print_summary(const struct wr_policy *policy, FILE *out)
     print_size(out, settings->arena_bytes);
     (void)fprintf(out, ", for about %llu to %llu live keys", (unsigned long long)slots / 4,
                   (unsigned long long)slots / 2);
-    if (settings->arena_log_percent > 0)
-        (void)fprintf(out, "; %u%% of it for lists", settings->arena_log_percent);
+    (void)fprintf(out, "; %u%% of it for lists", settings->arena_log_percent);
     (void)fprintf(out, "\n");
 }
 

@@ -13,7 +13,8 @@
 #define ARENA_BYTES_MAX (UINT64_C(1) << 40)
 #define ARENA_BYTES_DEFAULT (UINT64_C(64) << 20)
 #define LOG_PERCENT_MAX 90
-#define LOG_PERCENT_DEFAULT 50
+#define LOG_PERCENT_NEEDED 50
+#define LOG_PERCENT_SPARE 25
 
 /* ---- arena ------------------------------------------------------------------------------- */
 
@@ -80,7 +81,8 @@ void wr_read_arena(struct wr_loader *ld)
         (void)wr_read_map(ld, node, &spec, NULL);
 }
 
-/* Lists of stamps take their share of the arena only where a limit keeps some. */
+/* Lists of stamps have a share of every arena: it is divided when it is made, and the first limit that
+ * needs lists may come with a later reload. Half of it where a limit keeps some now, else a quarter. */
 void wr_settle_lists(struct wr_loader *ld)
 {
     struct wr_policy_settings *settings = &ld->policy->settings;
@@ -90,13 +92,8 @@ void wr_settle_lists(struct wr_loader *ld)
         for (size_t plan = 0; plan < ld->policy->plan_count; plan++)
             needed = needed || (ld->policy->limits[i].by != NULL &&
                                 ld->policy->limits[i].by[plan].algo >= WR_SLIDING_LOG);
-    if (needed && settings->arena_log_percent == 0)
-        settings->arena_log_percent = LOG_PERCENT_DEFAULT;
-    if (needed || settings->arena_log_percent == 0)
-        return;
-    wr_warning(ld, ld->sections[WR_SECTION_ARENA],
-               "arena.logs has no effect: no limit is a sliding-log or concurrent");
-    settings->arena_log_percent = 0;
+    if (settings->arena_log_percent == 0)
+        settings->arena_log_percent = needed ? LOG_PERCENT_NEEDED : LOG_PERCENT_SPARE;
 }
 
 /* ---- answers ----------------------------------------------------------------------------- */

@@ -56,7 +56,7 @@ struct wr_policy_listener {
 struct wr_policy_settings {
     const char *arena_path;
     uint64_t arena_bytes;
-    unsigned arena_log_percent; /* share of the arena for lists; 0 where no limit needs lists */
+    unsigned arena_log_percent; /* share of the arena for lists, 1..90 */
     int status;                 /* of refusals: 429 */
     int ban_status;             /* of banned callers: 429 */
     unsigned header_families;   /* WEIR_HEADERS_* */

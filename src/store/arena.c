@@ -98,11 +98,10 @@ static int check_wanted(const struct wr_header *h, const struct wr_arena_options
                         struct wr_diag *diag)
 {
     if (options->size_bytes != 0 && options->size_bytes != h->size_bytes) {
-        wr_diag_add(diag, WR_ERROR, 0, 0,
-                    "is %llu bytes, %llu are wanted; remove it while nobody uses it, or keep the "
-                    "size",
+        wr_diag_add(diag, WR_WARNING, 0, 0,
+                    "is %llu bytes, %llu are wanted: used as it is; to change its size, remove it "
+                    "while nobody uses it",
                     (unsigned long long)h->size_bytes, (unsigned long long)options->size_bytes);
-        return WEIR_EFORMAT;
     }
     if (options->node_share > 0 && h->node_share == 0) {
         wr_diag_add(diag, WR_ERROR, 0, 0,

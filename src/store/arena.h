@@ -36,8 +36,8 @@ typedef bool wr_judge_fn(const unsigned char params[WR_CLASS_PARAMS], uint64_t v
 
 struct wr_arena_options {
     const char *path;    /* NULL or "": anonymous (shared with children only) */
-    uint64_t size_bytes; /* WR_ARENA_BYTES_MIN .. MAX; of an existing file: must be equal, or 0: as
-                            it is */
+    uint64_t size_bytes; /* WR_ARENA_BYTES_MIN .. MAX; a file that is there is used as it is, with a
+                            warning where this differs and is not 0 */
     unsigned node_share; /* percent of the space for lists of stamps, 0..90; of a new arena only */
     bool must_exist;     /* do not create */
     bool read_only;      /* for the checker: no claim, no change */

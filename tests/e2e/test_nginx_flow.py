@@ -305,7 +305,8 @@ def test_unusable_policy_at_reload_leaves_the_old_one(gateway):
 def test_unusable_arena_at_reload_leaves_the_old_one(gateway):
     g = gateway(BURST)
     g.get("/")
-    g.arena_size = "8MiB"  # the file is of 4
+    g.arena = g.dir / "foreign"
+    g.arena.write_text("not an arena")
     g.set_policy(BURST)
     g.master.send_signal(signal.SIGHUP)
     Gateway.wait_for(lambda: "cannot be used" in g.errors())
@@ -376,3 +377,15 @@ limits:
     ours = [block for block in text.split("\n==") if "weir" in block]
     assert not ours, text
     assert master.returncode != 99, text
+
+
+def test_the_first_list_limit_comes_with_a_reload(gateway):
+    """The arena is divided when it is made; a concurrency limit added later must find room for its lists, and a
+    changed size must not stop a reload."""
+    g = gateway(BURST)
+    assert g.get("/").status == 200
+    g.arena_size = "8MiB"
+    g.set_policy(BURST.replace("}]", "}, {name: places, by: [ip], concurrent: 5}, "
+                                     "{name: log, by: [ip], rate: 2/hour, algorithm: sliding-log}]"))
+    g.reload()
+    assert [g.get("/").status for _ in range(3)] == [200, 200, 429]

@@ -77,7 +77,7 @@ static void test_settings(void **state)
 
     assert_null(s->arena_path);
     assert_int_equal(s->arena_bytes, 64 << 20);
-    assert_int_equal(s->arena_log_percent, 0);
+    assert_int_equal(s->arena_log_percent, 25); /* for limits of later reloads */
     assert_int_equal(s->status, 429);
     assert_int_equal(s->ban_status, 429);
     assert_int_equal(s->header_families, WEIR_HEADERS_DEFAULT);
