@@ -6,7 +6,8 @@
  *   weir_decide   a described request, through every limit of the policy that matches it
  *   weir_check    one named limit, one key: the data plane's core, a few tens of nanoseconds
  *
- * Time is passed in: int64 nanoseconds since the Unix epoch on the arena's clock, see weir_now.
+ * Time is passed in: int64 nanoseconds since the Unix epoch on the arena's clock, see weir_now; 0 up to
+ * the year 2200, anything else is WEIR_EINVAL.
  * Quantities are integers. Nothing here prints, exits, aborts or starts a thread. After weir_open
  * no function of this header allocates. A handle may be used by any number of threads at once. */
 #ifndef WEIR_H
@@ -265,7 +266,8 @@ WEIR_API size_t weir_client(const struct weir *w, const struct weir_request *req
 
 /* ---- answers over HTTP -------------------------------------------------------------------- */
 
-/* Families of response fields, to be or-ed. At most one of the drafts. */
+/* Families of response fields, to be or-ed. Where two would use one field name, each name is sent once, in
+ * the shape of the older draft. */
 #define WEIR_HEADERS_X 0x01u       /* X-RateLimit-Limit/-Remaining/-Reset, reset as epoch seconds */
 #define WEIR_HEADERS_X_DELTA 0x02u /* the same, reset as seconds from now */
 #define WEIR_HEADERS_DRAFT_03 0x04u

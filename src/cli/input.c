@@ -34,6 +34,7 @@ struct wr_input {
     bool ended; /* nothing more will come into text */
     bool gzip;
     bool in_member; /* of gzip: between the first and the last byte of a member */
+    bool begun;     /* a line was handed out */
     bool skipping;  /* the rest of a line that was too long */
     const char *error;
     uint64_t offset, size;
@@ -208,6 +209,12 @@ static bool hand_out(struct wr_input *input, size_t len, size_t newline, const c
     *line = input->text + input->at;
     *out_len = len;
     input->at += len + newline;
+    if (!input->begun && len >= 3 && memcmp(*line, "\xef\xbb\xbf", 3) == 0) {
+        *line +=
+            3; /* the byte order mark some editors write first is no part of the client's address */
+        *out_len -= 3;
+    }
+    input->begun = true;
     return true;
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/diag.h"
+#include "base/units.h"
 #include "lib/handle.h"
 
 static int open_arena(struct weir *w, const struct weir_options *options, struct wr_diag *diag)
@@ -72,6 +73,25 @@ static int open_all(struct weir *w, const struct weir_options *options, const st
     return result;
 }
 
+/* Is an argument out of its range? Says which in |errors|. */
+static bool refused_argument(const char *policy_path, const struct weir_options *options,
+                             char *errors, size_t errors_size)
+{
+    const char *text = NULL;
+
+    if (policy_path == NULL)
+        text = "policy_path: expected a path, found NULL";
+    else if (options != NULL && options->flags != 0)
+        text = "options.flags: expected 0";
+    else if (options != NULL && options->arena_bytes != 0 &&
+             (options->arena_bytes < WR_ARENA_BYTES_MIN ||
+              options->arena_bytes > WR_ARENA_BYTES_MAX))
+        text = "options.arena_bytes: expected 0, or 1 MiB to 1 TiB";
+    if (text != NULL && errors_size > 0)
+        (void)snprintf(errors, errors_size, "weir_open: error: %s\n", text);
+    return text != NULL;
+}
+
 int wr_weir_open(struct weir **out, const char *policy_path, const struct weir_options *options,
                  const struct weir *before, char *errors, size_t errors_size)
 {
@@ -82,7 +102,7 @@ int wr_weir_open(struct weir **out, const char *policy_path, const struct weir_o
     *out = NULL;
     if (errors_size > 0)
         errors[0] = '\0';
-    if (policy_path == NULL || (options != NULL && options->flags != 0)) {
+    if (refused_argument(policy_path, options, errors, errors_size)) {
         result = WEIR_EINVAL;
     } else if (w != NULL && diags != NULL) {
         wr_diag_init(&diags[0], policy_path);
@@ -190,6 +210,12 @@ enum weir_field_kind weir_field_kind(const struct weir *w, size_t field)
 
 /* ---- deciding ---------------------------------------------------------------------------- */
 
+/* Later moments are no times but mistakes: one of them, charged, would lock a key until then. */
+static bool is_moment(int64_t now)
+{
+    return now >= 0 && now <= WR_TIME_MAX_NS;
+}
+
 static bool is_cost(int64_t cost)
 {
     return cost >= 0 && cost <= WEIR_COST_MAX;
@@ -199,7 +225,7 @@ int weir_check(struct weir *w, unsigned limit, struct weir_slice key, int64_t co
                struct weir_verdict *out)
 {
     if (limit >= wr_policy_limit_count(w->policy) || !is_cost(cost) ||
-        (now < 0 && now != WEIR_NOW)) {
+        (!is_moment(now) && now != WEIR_NOW)) {
         *out = (struct weir_verdict){0};
         return WEIR_EINVAL;
     }
@@ -211,7 +237,7 @@ int weir_check_batch(struct weir *w, const struct weir_charge *charges, size_t n
                      struct weir_verdict *out)
 {
     size_t limits = wr_policy_limit_count(w->policy);
-    bool timely = now >= 0 || now == WEIR_NOW;
+    bool timely = is_moment(now) || now == WEIR_NOW;
 
     for (size_t i = 0; i < n; i++) {
         if (charges[i].limit >= limits || !is_cost(charges[i].cost_units) || !timely) {
@@ -225,7 +251,7 @@ int weir_check_batch(struct weir *w, const struct weir_charge *charges, size_t n
 
 static bool is_request(const struct weir *w, const struct weir_request *request, int64_t now)
 {
-    return now >= 0 && (request->cost_units == -1 || is_cost(request->cost_units)) &&
+    return is_moment(now) && (request->cost_units == -1 || is_cost(request->cost_units)) &&
            request->plan >= -1 && request->plan < (int)wr_policy_plan_count(w->policy) &&
            request->field_count == wr_policy_field_count(w->policy);
 }
@@ -272,7 +298,7 @@ int weir_reserve(struct weir *w, const struct weir_request *request, int64_t ttl
 
 int weir_settle(struct weir *w, struct weir_answer *answer, int64_t cost, int64_t now)
 {
-    if (!is_cost(cost) || now < 0)
+    if (!is_cost(cost) || !is_moment(now))
         return WEIR_EINVAL;
     return wr_engine_settle(w->engine, answer, cost, now);
 }

@@ -81,8 +81,9 @@ void wr_read_arena(struct wr_loader *ld)
         (void)wr_read_map(ld, node, &spec, NULL);
 }
 
-/* Lists of stamps have a share of every arena: it is divided when it is made, and the first limit that
- * needs lists may come with a later reload. Half of it where a limit keeps some now, else a quarter. */
+/* Lists of stamps have a share of every arena: it is divided when it is made, and the first limit
+ * that needs lists may come with a later reload. Half of it where a limit keeps some now, else a
+ * quarter. */
 void wr_settle_lists(struct wr_loader *ld)
 {
     struct wr_policy_settings *settings = &ld->policy->settings;

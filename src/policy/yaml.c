@@ -303,9 +303,19 @@ bool wr_yaml_parse(const struct wr_yaml **root, const char *text, size_t len,
     const char *nul = len > 0 ? memchr(text, '\0', len) : NULL;
 
     *root = NULL;
+    if (len >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0) { /* the mark some editors write first */
+        b.text = text += 3;
+        b.len = len -= 3;
+        nul = len > 0 ? memchr(text, '\0', len) : NULL;
+    }
     if (len > WR_POLICY_BYTES_MAX) {
         wr_diag_add(diag, WR_ERROR, 0, 0, "expected a policy of at most %u bytes, found more",
                     WR_POLICY_BYTES_MAX);
+        return false;
+    }
+    if (len >= 2 &&
+        ((text[0] == '\xff' && text[1] == '\xfe') || (text[0] == '\xfe' && text[1] == '\xff'))) {
+        wr_diag_add(diag, WR_ERROR, 0, 0, "expected UTF-8 text, found UTF-16 (a byte order mark)");
         return false;
     }
     if (nul != NULL) {

@@ -170,6 +170,25 @@ static void write_detail(char *out, size_t size, const struct wr_problem *proble
         (void)snprintf(out, size, "%s", quota);
 }
 
+/* Our own word for what happened: only what waiting or paying can cure is a rate limit exceeded. */
+static const char *error_of(enum weir_reason reason)
+{
+    switch (reason) {
+    case WEIR_REASON_BANNED:
+        return "banned";
+    case WEIR_REASON_MISSING:
+        return "credential_missing";
+    case WEIR_REASON_CAPACITY:
+        return "cost_above_capacity";
+    case WEIR_REASON_NONE:
+    case WEIR_REASON_LIMIT:
+    case WEIR_REASON_ZERO:
+    case WEIR_REASON_BUSY:
+    default:
+        return "rate_limit_exceeded";
+    }
+}
+
 static const struct kind *kind_of(const struct wr_problem *problem)
 {
     if (problem->reason == WEIR_REASON_BANNED)
@@ -194,12 +213,13 @@ int wr_problem_write(const struct wr_problem *problem, char *buffer, size_t size
         add(&body, "%s", i > 0 ? "," : "");
         add_string(&body, problem->violated[i]);
     }
-    add(&body, "],\"error\":\"rate_limit_exceeded\"");
+    add(&body, "],\"error\":\"%s\"", error_of(problem->reason));
     if (problem->retry_after_ns > 0)
         add(&body, ",\"retry_after\":%lld", (long long)seconds(problem->retry_after_ns));
     add_member(&body, "limit", problem->limit);
     add_member(&body, "plan", problem->plan);
-    add_member(&body, "upgrade_url", problem->upgrade_url);
+    if (problem->reason != WEIR_REASON_BANNED && problem->reason != WEIR_REASON_MISSING)
+        add_member(&body, "upgrade_url", problem->upgrade_url);
     add_member(&body, "documentation_url", problem->documentation_url);
     add(&body, "}");
     if (body.at >= size) {

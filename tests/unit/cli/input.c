@@ -103,6 +103,25 @@ static void test_plain(void **state)
     check_end(input, NULL);
 }
 
+/* The mark some editors write first is no part of the first line; anywhere else it is bytes as any.
+ */
+static void test_byte_order_mark(void **state)
+{
+    struct wr_input *input;
+    (void)state;
+
+    write_file("\xef\xbb\xbf"
+               "one\n\xef\xbb\xbf"
+               "two\n",
+               14);
+    input = wr_input_open(path);
+    assert_non_null(input);
+    check_line(input, "one");
+    check_line(input, "\xef\xbb\xbf"
+                      "two");
+    check_end(input, NULL);
+}
+
 static void test_gzip(void **state)
 {
     unsigned char bytes[256];
@@ -186,9 +205,9 @@ static void test_no_file(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_plain),     cmocka_unit_test(test_gzip),
-        cmocka_unit_test(test_every_cut), cmocka_unit_test(test_long_lines),
-        cmocka_unit_test(test_no_file),
+        cmocka_unit_test(test_plain),      cmocka_unit_test(test_byte_order_mark),
+        cmocka_unit_test(test_gzip),       cmocka_unit_test(test_every_cut),
+        cmocka_unit_test(test_long_lines), cmocka_unit_test(test_no_file),
     };
     return cmocka_run_group_tests(tests, make_file, remove_file);
 }

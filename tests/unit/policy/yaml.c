@@ -107,8 +107,12 @@ static void test_bytes_that_are_no_text(void **state)
                  "2:4: error: expected UTF-8 text without control characters, found byte 0xff\n");
     expect_bytes("\xff\xfe"
                  "a",
-                 3,
-                 "1:1: error: expected UTF-8 text without control characters, found byte 0xff\n");
+                 3, " error: expected UTF-8 text, found UTF-16 (a byte order mark)\n");
+    /* The UTF-8 mark that some editors write first is passed over: places count from behind it. */
+    expect_bytes("\xef\xbb\xbf"
+                 "a: \x01",
+                 7,
+                 "1:4: error: expected UTF-8 text without control characters, found byte 0x01\n");
     expect_bytes("a: \xc3", 4,
                  "1:4: error: expected UTF-8 text without control characters, found byte 0xc3\n");
     expect_bytes("a: \x01", 4,

@@ -143,7 +143,10 @@ static void test_reasons(void **state)
 
 static void test_types(void **state)
 {
-    struct wr_problem p = {.status = 429, .reason = WEIR_REASON_BANNED, .retry_after_ns = -1};
+    struct wr_problem p = {.status = 429,
+                           .reason = WEIR_REASON_BANNED,
+                           .retry_after_ns = -1,
+                           .upgrade_url = "https://example.org/plans"}; /* paying cures no ban */
     (void)state;
 
     assert_string_equal(
@@ -151,7 +154,12 @@ static void test_types(void **state)
         "{\"type\":\"https://iana.org/assignments/http-problem-types#abnormal-usage-detected\","
         "\"title\":\"Abnormal usage detected\",\"status\":429,"
         "\"detail\":\"requests from this caller are blocked\",\"violated-policies\":[],"
-        "\"error\":\"rate_limit_exceeded\"}");
+        "\"error\":\"banned\"}");
+    p.reason = WEIR_REASON_MISSING;
+    assert_non_null(strstr(render(&p), "\"error\":\"credential_missing\"}"));
+    p = search();
+    p.reason = WEIR_REASON_CAPACITY;
+    assert_non_null(strstr(render(&p), "\"error\":\"cost_above_capacity\""));
     p = search();
     p.status = 503;
     assert_non_null(strstr(render(&p), "#temporary-reduced-capacity\",\"title\":\"Temporarily "
