@@ -146,7 +146,6 @@ static bool send_bytes(struct wr_conn *conn, struct wr_bytes *bytes)
 static bool send_sealed(struct wr_conn *conn)
 {
     struct wr_bytes sealed = conn->acceptor->spare;
-    size_t len;
     int n;
 
     conn->acceptor->spare = (struct wr_bytes){0};
@@ -159,7 +158,7 @@ static bool send_sealed(struct wr_conn *conn)
             return false;
         }
     }
-    while ((len = BIO_ctrl_pending(SSL_get_wbio(conn->ssl))) > 0) {
+    while (BIO_ctrl_pending(SSL_get_wbio(conn->ssl)) > 0) {
         uint8_t piece[4096];
         n = BIO_read(SSL_get_wbio(conn->ssl), piece, sizeof piece);
         if (n <= 0 || !wr_bytes_append(&sealed, piece, (size_t)n)) {
@@ -357,27 +356,30 @@ static void unseal(struct wr_conn *conn)
     }
 }
 
+/* Take in |len| bytes as they came. False: the connection is of no use any more. */
+static bool take_in(struct wr_conn *conn, const char *bytes, size_t len)
+{
+    if (conn->ssl == NULL) {
+        deliver(conn, (const uint8_t *)bytes, len);
+        return true;
+    }
+    if (BIO_write(SSL_get_rbio(conn->ssl), bytes, (int)len) != (int)len)
+        return false;
+    unseal(conn);
+    return true;
+}
+
 static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 {
     struct wr_conn *conn = stream->data;
 
-    if (n == 0)
-        return;
     if (n == UV_EOF) {
         conn->ended = true;
         conn->closing = true;
-    } else if (n < 0) {
-        wr_conn_destroy(conn);
-        return;
-    } else if (conn->closing) {
+    } else if (n > 0 && conn->closing) {
         return; /* of no interest any more; the queue of deadlines ends it */
-    } else if (conn->ssl == NULL) {
-        deliver(conn, (const uint8_t *)buf->base, (size_t)n);
-    } else if (BIO_write(SSL_get_rbio(conn->ssl), buf->base, (int)n) == (int)n) {
-        unseal(conn);
-    } else {
+    } else if (n < 0 || (n > 0 && !take_in(conn, buf->base, (size_t)n))) {
         wr_conn_destroy(conn);
-        return;
     }
     progress(conn);
 }

@@ -91,7 +91,7 @@ int wr_handle_open(struct wr_handle **out, const char *path, struct wr_handle *b
         return result;
     }
     handle->policy = handle->weir->policy;
-    if (handle->weir->shares) {
+    if (before != NULL && handle->weir->shares) {
         handle->arena_owner = before->arena_owner != NULL ? before->arena_owner : before;
         wr_handle_ref(handle->arena_owner);
     }

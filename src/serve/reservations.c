@@ -52,7 +52,7 @@ struct wr_reservations *wr_reservations_new(size_t most)
     table->chains = (most + STRIPES - 1) / STRIPES;
     for (unsigned i = 0; i < STRIPES; i++) {
         (void)pthread_mutex_init(&table->stripe[i].mutex, NULL);
-        table->stripe[i].chains = calloc(table->chains, sizeof *table->stripe[i].chains);
+        table->stripe[i].chains = calloc(table->chains, sizeof(struct entry *));
         good = good && table->stripe[i].chains != NULL;
     }
     if (good)

@@ -81,6 +81,7 @@ def test_lines_under_tls(serve, authority, version):
         assert c.receive() == ""
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_old_versions_and_plain_text_are_refused(serve, authority):
     d = serve().ready()
     old = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
