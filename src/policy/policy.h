@@ -150,4 +150,8 @@ struct wr_selection {
 void wr_policy_select(const struct wr_policy *policy, const struct weir_request *request,
                       struct wr_selection *out);
 
+/* May |peer| (an address as text, with or without a port) tell whose request it passes on, and what
+ * it was? Those in identity.ip.trusted may. */
+bool wr_policy_trusts(const struct wr_policy *policy, struct weir_slice peer);
+
 #endif

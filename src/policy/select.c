@@ -314,3 +314,10 @@ void wr_policy_select(const struct wr_policy *policy, const struct weir_request 
                                                    : 1;
     make_keys(&s);
 }
+
+bool wr_policy_trusts(const struct wr_policy *policy, struct weir_slice peer)
+{
+    struct wr_ip ip;
+
+    return wr_ip_parse_hostport(peer, &ip) && wr_netset_holds(&policy->client.trusted, &ip);
+}
