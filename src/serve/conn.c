@@ -302,6 +302,15 @@ static void deliver(struct wr_conn *conn, const uint8_t *bytes, size_t len)
     }
 }
 
+void wr_conn_again(struct wr_conn *conn)
+{
+    if (conn->in_read || conn->doomed || conn->closing)
+        return;
+    if (!conn->paused && wr_bytes_held(&conn->in) > 0)
+        deliver(conn, NULL, 0);
+    progress(conn);
+}
+
 /* The door takes it over, or not. */
 static bool establish(struct wr_conn *conn)
 {

@@ -48,6 +48,10 @@ size_t wr_conn_unsent(const struct wr_conn *conn);
 /* Send what was written outside of read() without waiting for the end of the turn. */
 void wr_conn_flush(struct wr_conn *conn);
 
+/* Offer the door its unread input again, which it left because it was not ready for it. Outside of
+ * read(). */
+void wr_conn_again(struct wr_conn *conn);
+
 /* Send what is written, then close. */
 void wr_conn_close(struct wr_conn *conn);
 
