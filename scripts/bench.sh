@@ -14,6 +14,8 @@ few=${BENCH_QUICK:+--rounds 3 --seconds 1}
     "$build/bench/bench_match" $quick
     python3 bench/replay.py "$build" ${BENCH_QUICK:+--lines 200000}
     python3 bench/nginx.py "$build" $few
+    # shellcheck disable=SC2086
+    python3 bench/http.py "$build" $few
 } | tee "$rows"
 echo
 python3 bench/table.py <"$rows"

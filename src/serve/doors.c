@@ -2,6 +2,7 @@
 #include "serve/serve.h"
 
 const struct wr_door *const wr_doors[] = {
-    NULL, /* rows: &wr_door_http, and so on */
+    &wr_door_http, /* a row each */
+    NULL,
 };
 const size_t wr_door_count = sizeof wr_doors / sizeof wr_doors[0] - 1;

@@ -1,0 +1,285 @@
+"""The HTTP door: /v1/check, /v1/reserve, /v1/settle, /v1/release, and the text that describes them."""
+import json
+import pathlib
+import re
+import signal
+
+import pytest
+
+from http_door import Door
+from test_golden_replay import BLOCKS, expected, policy_text
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def door(weir, tmp_path):
+    doors = []
+
+    def start(*limits, **options):
+        doors.append(Door(weir, tmp_path / f"policy{len(doors)}.yaml", limits, **options))
+        return doors[-1]
+
+    yield start
+    for d in doors:
+        d.close()
+
+
+# ---- /v1/check ----------------------------------------------------------------------------------
+
+
+def test_one_request(door):
+    d = door("name: per-ip, by: [ip], rate: 600/minute, algorithm: token-bucket",
+             "name: per-key, by: [api_key], rate: 2/hour, algorithm: token-bucket")
+    headers = {"X-Api-Key": "k1"}
+    first = d.check(headers=headers, method="GET", path="/x", status=200)
+    limits = first.pop("limits")
+    assert first == dict(verdict="allow", limit="per-key", remaining=1, retry_after_ms=None, delay_ms=0, reason=None,
+                         plan=None)
+    assert [limit["name"] for limit in limits] == ["per-ip", "per-key"]
+    assert limits[1] == dict(name="per-key", verdict="allow", limit=2, remaining=1, retry_after_ms=None, delay_ms=0,
+                             reset_ms=1800000, shadow=False)
+    assert d.check(headers=headers)["remaining"] == 0
+    third = d.check(headers=headers)
+    assert (third["verdict"], third["limit"], third["reason"]) == ("deny", "per-key", "limit")
+    assert 1790000 < third["retry_after_ms"] <= 1800000
+    # A refusal took nothing from the other limit: 600 less the two that were let through, and some came back.
+    assert d.check(cost=0)["limits"][0]["remaining"] >= 598
+    assert d.check(headers={"X-Api-Key": "k2"})["remaining"] == 1
+
+
+def test_an_array_is_decided_in_order_at_one_moment(door):
+    d = door("name: x, by: [ip], rate: 3/second, algorithm: token-bucket")
+    one = {"ip": "192.0.2.1"}
+    got = d.check(one, {**one, "cost": 2}, one, {"ip": "192.0.2.2"}, {**one, "method": "OPTIONS"})
+    assert [v["verdict"] for v in got] == ["allow", "allow", "deny", "allow", "allow"]
+    assert [v["remaining"] for v in got] == [2, 0, 0, 2, None]
+    assert got[2]["retry_after_ms"] == 334  # a third of a second, rounded up
+    assert got[4]["limits"] == []  # OPTIONS is not counted
+
+
+def test_many_in_one_array(door):
+    d = door("name: x, by: [ip], rate: 500/hour, algorithm: token-bucket")
+    got = d.check(*[{"ip": "192.0.2.1"}] * 1000)
+    assert [v["remaining"] for v in got[:500]] == list(range(499, -1, -1))
+    assert {v["verdict"] for v in got[500:]} == {"deny"}
+    assert d.ask("POST", "/v1/check", []).json() == []
+
+
+def test_peek_takes_nothing(door):
+    d = door("name: x, by: [ip], rate: 2/hour, algorithm: token-bucket")
+    assert [d.check(peek=True)["remaining"] for _ in range(2)] == [1, 1]
+    assert d.check(peek=False)["remaining"] == 1
+    assert d.check(cost=0)["remaining"] == 1
+    assert d.check(cost=3)["reason"] == "capacity"
+
+
+def test_what_a_program_vouches_for(door):
+    d = door("name: x, by: [user], rate: {free: 1/hour, pro: 5/hour}, algorithm: token-bucket",
+             identity="identity: {user: {header: X-User}, plan: {header: X-Plan, default: free}}\n")
+    assert d.check(keys={"user": "a"})["remaining"] == 0
+    pro = d.check(keys={"user": "b"}, plan="pro")
+    assert (pro["remaining"], pro["plan"]) == (4, "pro")
+    # A key wins over a header; a header from an untrusted address is not believed.
+    assert d.check(keys={"user": "c"}, headers={"X-User": "a"})["verdict"] == "allow"
+
+
+def test_leaky_buckets_are_told_not_held(door):
+    d = door("name: q, by: [ip], rate: 2/second queue 2, algorithm: leaky-bucket")
+    got = d.check(*[{"ip": "192.0.2.1"}] * 4)
+    assert [(v["verdict"], v["delay_ms"]) for v in got] == [("allow", 0), ("delay", 500), ("delay", 1000), ("deny", 0)]
+
+
+def test_shadow_and_bans(door):
+    d = door("name: s, by: [ip], rate: 1/hour, mode: shadow, algorithm: token-bucket")
+    assert [d.check()["verdict"] for _ in range(2)] == ["allow", "shadow"]
+    assert d.check()["limits"][0]["shadow"] is True
+
+
+@pytest.mark.parametrize("where,limit,requests", BLOCKS, ids=[block[0] for block in BLOCKS])
+def test_golden_vectors(door, where, limit, requests):
+    """Those of each block that come at its first moment, as one array: it is decided at one moment."""
+    still = [words for words in requests if words[0] == requests[0][0]]
+    d = door(f"name: x, {policy_text(limit)}")
+    got = d.check(*[{"ip": "192.0.2.1", "cost": int(words[1])} for words in still])
+    assert len(got) == len(still)
+    for words, found in zip(still, got):
+        want = expected(words)
+        if "window" in limit[0]:  # there it depends on where in the window we are
+            del want["retry_after_ms"]
+        assert {member: found[member] for member in want} == want, f"{where}: {' '.join(words)}"
+
+
+def test_a_reload_is_met_with_the_next_request(door):
+    d = door("name: x, by: [ip], rate: 2/hour, algorithm: token-bucket")
+    assert d.check()["remaining"] == 1
+    d.text = d.text.replace("api_key: {header: X-Api-Key}", "api_key: {header: X-Other}")
+    d.write(["name: y, by: [api_key], when_missing: skip, rate: 7/hour, algorithm: token-bucket"])
+    d.daemon.signal(signal.SIGHUP)
+    d.daemon.event("reloaded")
+    got = d.check(headers={"X-Api-Key": "k", "X-Other": "o"})
+    assert (got["limit"], got["remaining"]) == ("y", 6)
+
+
+# ---- reservations -------------------------------------------------------------------------------
+
+
+def test_reserve_and_settle(door):
+    d = door("name: x, by: [ip], rate: 100/hour, algorithm: token-bucket")
+    got = d.check(door="/v1/reserve", cost=40, ttl="30s")
+    assert (got["verdict"], got["remaining"]) == ("allow", 60)
+    assert re.fullmatch("[0-9a-f]{32}", got["id"])
+    reply = d.ask("POST", "/v1/settle", {"id": got["id"], "cost": 25})
+    assert (reply.status, reply.json()) == (200, {"settled": True})
+    assert d.check(peek=True, cost=0)["remaining"] == 75
+    again = d.ask("POST", "/v1/settle", {"id": got["id"], "cost": 25})
+    assert (again.status, again.json()["member"]) == (410, "id")
+    assert d.ask("POST", "/v1/settle", {"id": "0" * 32, "cost": 25}).status == 404
+    assert d.ask("POST", "/v1/settle", {"id": "short", "cost": 25}).status == 404
+    denied = d.check(door="/v1/reserve", cost=80, ttl=30)
+    assert (denied["verdict"], denied["id"]) == ("deny", None)
+
+
+def test_release_frees_a_place(door):
+    d = door("name: c, by: [ip], concurrent: 1, hold: 1h")
+    first = d.check(door="/v1/reserve", ttl="1m")
+    assert d.check(door="/v1/reserve", ttl="1m")["verdict"] == "deny"
+    reply = d.ask("POST", "/v1/release", {"id": first["id"]})
+    assert (reply.status, reply.json()) == (200, {"released": True})
+    assert d.check(door="/v1/reserve", ttl="1m")["verdict"] == "allow"
+    assert d.ask("POST", "/v1/release", {"id": first["id"]}).status == 410
+
+
+@pytest.mark.parametrize("ttl", ["", "soon", "0s", 0, "2d", 86401, "-1s", 1.5, None])
+def test_times_to_live_that_are_none(door, ttl):
+    d = door("name: x, by: [ip], rate: 100/hour")
+    reply = d.ask("POST", "/v1/reserve", {"ip": "192.0.2.1", "ttl": ttl})
+    assert (reply.status, reply.json()["member"]) == (400, "ttl")
+
+
+# ---- bad input: the codec's own tests have every case; here, that it comes out as a problem -----
+
+
+@pytest.mark.parametrize("body,member", [
+    ("", None), ("{", None), ("[1]", "[0]"), ("nonsense", None), ('{"ip": 1}', "ip"),
+    ('{"ip": "a", "cost": "1"}', "cost"), ('{"ip": "a", "time": 1700000000}', "time"),
+    ('{"ip": "a", "headers": {"X-Api-Key": {}}}', "headers.X-Api-Key"), ('[{"ip": "a"}, {"ip": "a", "costs": 1}]', "[1].costs"),
+    ('{"ip": "a", "plan": "nope"}', "plan"), ("[" * 100000, "[0]"), ('{"a":' * 20000, "a"), ("{}", "ip"),
+    ('{"ip": "\\ud800"}', "ip"), (b'{"ip": "\xff"}', None),
+])
+def test_a_body_that_is_no_request(door, body, member):
+    d = door("name: x, by: [ip], rate: 1/hour, algorithm: token-bucket")
+    reply = d.ask("POST", "/v1/check", body)
+    problem = reply.json()
+    assert (reply.status, problem["status"], problem.get("member")) == (400, 400, member)
+    assert reply.one("Content-Type") == "application/problem+json"
+    assert problem["detail"]
+    # The connection stays, and nobody was charged: the first of an array neither.
+    assert d.check(ip="a")["remaining"] == 0
+
+
+def test_too_large(door):
+    d = door("name: x, by: [ip], rate: 1/hour")
+    reply = d.ask("POST", "/v1/check", "x" * (256 * 1024 + 1), fresh=True)
+    assert (reply.status, reply.one("Connection")) == (413, "close")
+    assert d.ask("POST", "/v1/check", [{"ip": "a"}] * 1001, fresh=True).json()["detail"].startswith("more than 1000")
+
+
+# ---- the description ----------------------------------------------------------------------------
+
+SPEC = json.loads((ROOT / "docs/openapi.json").read_text())
+TYPES = {"string": str, "integer": int, "object": dict, "array": list, "boolean": bool, "null": type(None)}
+
+
+def complaints(value, schema, where="$"):
+    """What of |schema| (the keywords that our file uses) |value| does not keep."""
+    if "$ref" in schema:
+        node = SPEC
+        for part in schema["$ref"].split("/")[1:]:
+            node = node[part]
+        return complaints(value, node, where)
+    if "oneOf" in schema:
+        found = [complaints(value, one, where) for one in schema["oneOf"]]
+        return [] if sum(not f for f in found) == 1 else [f"{where}: not exactly one of {found}"]
+    if "const" in schema:
+        return [] if value == schema["const"] else [f"{where}: not {schema['const']}"]
+    out = []
+    types = schema.get("type", [])
+    types = [types] if isinstance(types, str) else types
+    if types and not any(isinstance(value, TYPES[t]) and not (t == "integer" and isinstance(value, bool)) for t in types):
+        return [f"{where}: {value!r} is none of {types}"]
+    if "enum" in schema and value not in schema["enum"]:
+        out.append(f"{where}: {value!r} is none of {schema['enum']}")
+    if "pattern" in schema and isinstance(value, str) and not re.search(schema["pattern"], value):
+        out.append(f"{where}: {value!r} does not match")
+    if isinstance(value, int) and value < schema.get("minimum", value):
+        out.append(f"{where}: too small")
+    if isinstance(value, list):
+        for i, item in enumerate(value):
+            out += complaints(item, schema.get("items", {}), f"{where}[{i}]")
+    if isinstance(value, dict):
+        properties = schema.get("properties", {})
+        out += [f"{where}: {name} is missing" for name in schema.get("required", []) if name not in value]
+        for name, item in value.items():
+            if name in properties:
+                out += complaints(item, properties[name], f"{where}.{name}")
+            elif schema.get("additionalProperties") is False:
+                out.append(f"{where}.{name} is not described")
+    return out
+
+
+def content(spec, status):
+    response = spec["responses"][str(status)]
+    if "$ref" in response:
+        response = SPEC["components"]["responses"][response["$ref"].split("/")[-1]]
+    return next(iter(response["content"].items()))
+
+
+EXAMPLES = {"ip": "192.0.2.1", "method": "GET", "path": "/", "status": 200, "cost": 1, "headers": {"X-Api-Key": ["a", "b"]},
+            "keys": {"api_key": "k"}, "plan": "default", "peek": True, "ttl": "1s", "id": "0" * 32}
+
+
+def test_the_description_is_served(door):
+    d = door("name: x, by: [ip], rate: 1/hour")
+    reply = d.ask("GET", "/v1/openapi.json")
+    assert reply.json() == SPEC
+    head = d.ask("HEAD", "/v1/openapi.json")
+    assert (head.status, head.body, head.one("Content-Length")) == (200, b"", str(len(reply.body)))
+
+
+@pytest.mark.parametrize("path", [path for path in SPEC["paths"] if "post" in SPEC["paths"][path]])
+def test_what_is_described_is_what_is_served(door, path):
+    d = door("name: x, by: [ip], rate: 10/hour", "name: k, by: [api_key], rate: 5/hour queue 1, algorithm: leaky-bucket")
+    spec = SPEC["paths"][path]["post"]
+    name = spec["requestBody"]["content"]["application/json"]["schema"]
+    schema = SPEC["components"]["schemas"][name.get("$ref", "/Request").split("/")[-1]]
+    # Every member that is described is taken, and each that is required is.
+    whole = {member: EXAMPLES[member] for member in schema["properties"]}
+    for body in [whole] + [{**whole}] * 2:
+        reply = d.ask("POST", path, body)
+        kind, described = content(spec, reply.status)
+        assert reply.one("Content-Type") == kind
+        assert not complaints(reply.json(), described["schema"])
+        assert reply.status == (404 if "id" in whole else 200)
+    for member in schema["required"]:
+        reply = d.ask("POST", path, {m: v for m, v in whole.items() if m != member})
+        assert (reply.status, reply.json()["member"]) == (400, member)
+        assert not complaints(reply.json(), content(spec, 400)[1]["schema"])
+    # No other member is, and no other method.
+    for member in [*EXAMPLES, "other"]:
+        if member not in schema["properties"]:
+            assert d.ask("POST", path, {**whole, member: EXAMPLES.get(member, 1)}).json()["member"] == member
+    reply = d.ask("GET", path)
+    assert (reply.status, reply.one("Allow")) == (405, "POST")
+    assert not complaints(reply.json(), content(spec, 405)[1]["schema"])
+
+
+def test_verdicts_of_every_kind_are_as_described(door):
+    d = door("name: s, by: [ip], rate: 1/hour, mode: shadow", "name: q, by: [ip], rate: 1/second queue 1, algorithm: leaky-bucket",
+             "name: z, match: {path: /zero}, by: [ip], rate: 0/hour")
+    got = d.check(*[{"ip": "a", "path": p} for p in ("/", "/", "/", "/zero")])
+    assert {v["verdict"] for v in got} >= {"allow", "shadow", "deny"}
+    assert got[3]["reason"] == "zero"
+    assert not complaints(got, {"type": "array", "items": {"$ref": "#/components/schemas/Verdict"}})
+    reserved = d.check(door="/v1/reserve", ip="b", ttl="1s")
+    assert not complaints(reserved, {"$ref": "#/components/schemas/ReservedVerdict"})
