@@ -1,5 +1,6 @@
 """What all doors of the daemon share, through a door of lines: sockets, reload, drain, deadlines."""
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -401,3 +402,20 @@ def test_an_activated_admin_door_beyond_this_machine_needs_a_token(build, tmp_pa
             assert "admin_token" in "".join(d.raw)
         finally:
             d.close()
+
+
+def test_systemd_socket_activate(build, tmp_path, free_port):
+    """The same by systemd's own hand: the daemon is started by the first connection."""
+    if shutil.which("systemd-socket-activate") is None:
+        pytest.skip("systemd-socket-activate is not installed")
+    policy = tmp_path / "policy.yaml"
+    policy.write_text(policy_text("{resp: 127.0.0.1:1, threads: 2}"))
+    d = Daemon(["systemd-socket-activate", "--fdname=resp", "-l", f"127.0.0.1:{free_port}",
+                build / "tests/e2e/echo_daemon", policy])
+    try:
+        wait_for("listening", lambda: any("Listening" in line for line in d.raw))
+        with Lines(("127.0.0.1", free_port)) as c:
+            assert c.ask("echo woken up") == "woken up"
+        assert d.end() == 0
+    finally:
+        d.close()
