@@ -1,0 +1,279 @@
+/* door_grpc.c - the gRPC door: Envoy's rate limit service and health checks.
+ *
+ * Three things make one: connections (conn.h) carry bytes, sessions (grpc_session.h) make calls of
+ * them, and here is what the calls mean. A call is decoded, decided and encoded at once, in memory
+ * of the door, so that a decision allocates nothing but what nghttp2 does. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/units.h"
+#include "serve/conn.h"
+#include "serve/grpc_session.h"
+#include "serve/rls.h"
+#include "wire/rls.h"
+
+#define INPUT_MAX ((size_t)64 << 10)
+#define OUTPUT_MAX ((size_t)1 << 20)
+#define REPLY_MAX ((size_t)64 << 10) /* 64 statuses, all headers and the body: 30 KiB */
+/* Envoy and gRPC clients keep connections for long and speak up seldom. */
+#define IDLE_NS (2 * WR_NS_PER_HOUR)
+#define WRITE_NS (10 * WR_NS_PER_S)
+#define HANDSHAKE_NS (10 * WR_NS_PER_S)
+
+struct grpc_door {
+    struct wr_loop *loop;
+    struct wr_acceptor *acceptor;
+    struct wr_rls_memory memory;
+    struct wr_rls_scratch scratch;
+    struct wr_rate_response response;
+    uint8_t reply[REPLY_MAX];
+};
+
+struct link {
+    struct grpc_door *door;
+    struct wr_conn *conn;
+    struct wr_grpc *grpc;
+};
+
+/* ---- calls ------------------------------------------------------------------------------- */
+
+static void should_rate_limit(struct grpc_door *door, const uint8_t *bytes, size_t len,
+                              struct wr_grpc_reply *reply)
+{
+    struct wr_rate_request request;
+    int64_t size;
+    int result = wr_rls_decode(bytes, len, &door->memory, &request, &reply->message);
+
+    if (result != 0) {
+        reply->code = result == WEIR_EFULL ? WR_GRPC_RESOURCE_EXHAUSTED : WR_GRPC_INVALID_ARGUMENT;
+        return;
+    }
+    result = wr_rls_answer(door->loop, &request, &door->scratch, &door->response, &reply->message);
+    if (result != 0) { /* UNKNOWN is what the reference answers to what it finds wrong */
+        reply->code = result == WEIR_EFULL ? WR_GRPC_RESOURCE_EXHAUSTED : WR_GRPC_UNKNOWN;
+        return;
+    }
+    size = wr_rls_encode(&door->response, door->reply, sizeof door->reply);
+    if (size < 0) {
+        reply->message = "the answer is too large";
+        return;
+    }
+    *reply = (struct wr_grpc_reply){WR_GRPC_OK, "", door->reply, (size_t)size};
+}
+
+static bool is_text(struct weir_slice slice, const char *text)
+{
+    return slice.len == strlen(text) && memcmp(slice.ptr, text, slice.len) == 0;
+}
+
+static void check_health(struct grpc_door *door, const uint8_t *bytes, size_t len,
+                         struct wr_grpc_reply *reply)
+{
+    struct weir_slice service;
+    char detail[256];
+    bool ready;
+
+    if (wr_health_decode(bytes, len, &door->memory, &service) != 0) {
+        reply->code = WR_GRPC_INVALID_ARGUMENT;
+        reply->message = "the message is not a HealthCheckRequest";
+        return;
+    }
+    if (service.len > 0 && !is_text(service, "ratelimit") &&
+        !is_text(service, "envoy.service.ratelimit.v3.RateLimitService")) {
+        reply->code = WR_GRPC_NOT_FOUND;
+        reply->message = "no such service";
+        return;
+    }
+    ready = wr_server_ready(door->loop->server, detail, sizeof detail);
+    wr_health_encode(ready ? WR_HEALTH_SERVING : WR_HEALTH_NOT_SERVING, door->reply);
+    *reply = (struct wr_grpc_reply){WR_GRPC_OK, "", door->reply, WR_HEALTH_BYTES};
+}
+
+static const struct method {
+    const char *path;
+    void (*call)(struct grpc_door *door, const uint8_t *bytes, size_t len,
+                 struct wr_grpc_reply *reply);
+} methods[] = {
+    {"/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit", should_rate_limit},
+    {"/grpc.health.v1.Health/Check", check_health},
+};
+
+static const struct method *find_method(struct weir_slice path)
+{
+    for (size_t i = 0; i < sizeof methods / sizeof methods[0]; i++)
+        if (is_text(path, methods[i].path))
+            return &methods[i];
+    return NULL;
+}
+
+static bool knows(void *context, struct weir_slice path)
+{
+    (void)context;
+    return find_method(path) != NULL;
+}
+
+static void count_bad(struct grpc_door *door)
+{
+    uint64_t *bad = &door->loop->metrics.door[WR_DOOR_GRPC].bad_requests;
+
+    __atomic_store_n(bad, *bad + 1, __ATOMIC_RELAXED);
+}
+
+static void call(void *context, struct weir_slice path, const uint8_t *bytes, size_t len,
+                 struct wr_grpc_reply *reply)
+{
+    struct link *link = context;
+    struct grpc_door *door = link->door;
+    uint64_t start = uv_hrtime();
+
+    find_method(path)->call(door, bytes, len, reply);
+    if (reply->code != WR_GRPC_OK)
+        count_bad(door);
+    wr_metrics_request(&door->loop->metrics, WR_DOOR_GRPC, (int64_t)(uv_hrtime() - start));
+}
+
+static void bad(void *context)
+{
+    struct link *link = context;
+
+    count_bad(link->door);
+}
+
+static int write_bytes(void *context, const void *bytes, size_t len)
+{
+    struct link *link = context;
+
+    return wr_conn_write(link->conn, bytes, len);
+}
+
+static const struct wr_grpc_events session_events = {call, knows, bad, write_bytes};
+
+/* ---- connections --------------------------------------------------------------------------- */
+
+static int64_t now_ns(const struct grpc_door *door)
+{
+    return (int64_t)uv_now(&door->loop->uv) * WR_NS_PER_MS;
+}
+
+static void *on_accept(void *context, struct wr_conn *conn)
+{
+    struct grpc_door *door = context;
+    struct link *link = calloc(1, sizeof *link);
+
+    if (link == NULL)
+        return NULL;
+    link->door = door;
+    link->conn = conn;
+    link->grpc = wr_grpc_new(&session_events, link, now_ns(door));
+    if (link->grpc == NULL) {
+        free(link);
+        return NULL;
+    }
+    if (door->loop->draining)
+        (void)wr_grpc_drain(link->grpc);
+    wr_conn_flush(conn);
+    return link;
+}
+
+static int64_t on_read(void *context, const uint8_t *bytes, size_t len)
+{
+    struct link *link = context;
+
+    return wr_grpc_read(link->grpc, bytes, len, now_ns(link->door)) < 0 ? -1 : (int64_t)len;
+}
+
+static void on_closed(void *context)
+{
+    struct link *link = context;
+
+    wr_grpc_free(link->grpc);
+    free(link);
+}
+
+/* ---- the door ------------------------------------------------------------------------------ */
+
+static void door_free(struct grpc_door *door)
+{
+    free(door->memory.bytes);
+    free(door);
+}
+
+static int door_open(struct wr_loop *loop, int fd, const struct wr_listener *listener, void **out)
+{
+    static const struct wr_conn_events events = {.read = on_read, .closed = on_closed};
+    static const unsigned char alpn[] = "\x02h2";
+    struct grpc_door *door = calloc(1, sizeof *door);
+    struct wr_acceptor_options options = {
+        .accept = on_accept,
+        .door = door,
+        .events = &events,
+        .limits = {.input_max = INPUT_MAX,
+                   .output_max = OUTPUT_MAX,
+                   .idle_ns = IDLE_NS,
+                   .write_ns = WRITE_NS,
+                   .handshake_ns = HANDSHAKE_NS},
+        .metrics = WR_DOOR_GRPC,
+        .alpn = alpn,
+        .alpn_len = sizeof alpn - 1,
+    };
+    int result;
+
+    *out = NULL;
+    if (door == NULL)
+        return WEIR_ENOMEM;
+    door->loop = loop;
+    door->memory.size = WR_RLS_MEMORY;
+    door->memory.bytes = malloc(WR_RLS_MEMORY);
+    if (door->memory.bytes == NULL) {
+        door_free(door);
+        return WEIR_ENOMEM;
+    }
+    result = wr_acceptor_open(&door->acceptor, loop, fd, listener, &options);
+    if (result != 0) {
+        door_free(door);
+        return result;
+    }
+    *out = door;
+    return 0;
+}
+
+static void drain_link(void *context, struct wr_conn *conn)
+{
+    struct link *link = context;
+
+    if (wr_grpc_drain(link->grpc) < 0)
+        wr_conn_close(conn);
+    else
+        wr_conn_flush(conn);
+}
+
+static void door_drain(void *context)
+{
+    struct grpc_door *door = context;
+
+    wr_acceptor_stop(door->acceptor);
+    wr_acceptor_each(door->acceptor, drain_link);
+}
+
+static unsigned door_connections(const void *context)
+{
+    const struct grpc_door *door = context;
+
+    return wr_acceptor_connections(door->acceptor);
+}
+
+static void door_close(void *context)
+{
+    struct grpc_door *door = context;
+
+    wr_acceptor_close(door->acceptor);
+    door_free(door);
+}
+
+const struct wr_door wr_door_grpc = {
+    .name = "grpc",
+    .open = door_open,
+    .drain = door_drain,
+    .connections = door_connections,
+    .close = door_close,
+};

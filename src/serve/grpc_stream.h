@@ -1,0 +1,50 @@
+/* grpc_stream.h - what a connection and its calls are, between the files of the session. */
+#ifndef WR_SERVE_GRPC_STREAM_H
+#define WR_SERVE_GRPC_STREAM_H
+
+#include <nghttp2/nghttp2.h>
+
+#include "serve/grpc_session.h"
+
+#define WR_GRPC_INLINE 512  /* most questions and answers fit */
+#define WR_GRPC_PATH_MAX 96 /* of the longest method we know, and some */
+
+struct wr_grpc_stream {
+    struct wr_grpc_stream *next, *previous; /* of those that are open; next: of the spare ones */
+    uint8_t *bytes; /* of the question, then of the answer; inline_bytes or from malloc */
+    size_t len, room, sent;
+    size_t header_bytes, discarded;
+    int64_t started_ns, timeout_ns; /* timeout 0: none */
+    size_t path_len;
+    char path[WR_GRPC_PATH_MAX];
+    bool post, grpc, http_refused;
+    bool encoded; /* grpc-encoding other than identity */
+    bool has_encoding;
+    bool answered; /* or to be ignored */
+    uint8_t inline_bytes[WR_GRPC_INLINE];
+};
+
+struct wr_grpc {
+    nghttp2_session *session;
+    const struct wr_grpc_events *events;
+    void *context;
+    struct wr_grpc_stream *open, *spare;
+    unsigned spare_count;
+    size_t buffered; /* bytes of streams beyond their own blocks */
+    int64_t now_ns, refilled_ns;
+    int64_t budget;
+    bool draining, closing;
+};
+
+/* A stream that is open from now on; NULL: out of memory. */
+struct wr_grpc_stream *wr_grpc_stream_take(struct wr_grpc *g);
+void wr_grpc_stream_put(struct wr_grpc *g, struct wr_grpc_stream *s);
+
+/* Drop its bytes. */
+void wr_grpc_stream_forget(struct wr_grpc *g, struct wr_grpc_stream *s);
+
+/* Room for |len| bytes in all; those it has stay. False: beyond WR_GRPC_BUFFER_MAX, or no memory.
+ */
+bool wr_grpc_stream_reserve(struct wr_grpc *g, struct wr_grpc_stream *s, size_t len);
+
+#endif

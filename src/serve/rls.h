@@ -1,0 +1,23 @@
+/* rls.h - answering a question of Envoy's rate limit service by the policy that a loop has,
+ * whichever door it came through (gRPC, POST /json). */
+#ifndef WR_SERVE_RLS_H
+#define WR_SERVE_RLS_H
+
+#include "base/descriptor.h"
+#include "serve/serve.h"
+
+/* What answers are written with; one a door. */
+struct wr_rls_scratch {
+    char headers[WEIR_HEADERS_BYTES];
+    char body[WEIR_PROBLEM_BYTES];
+    struct weir_answer answer;
+};
+
+/* Decide |request|. Texts in |out| live until |scratch| is used again or the policy changes.
+ *
+ * Returns: 0; WEIR_EINVAL or WEIR_EFULL, and |*why| (static) says what is wrong with the request.
+ */
+int wr_rls_answer(struct wr_loop *loop, const struct wr_rate_request *request,
+                  struct wr_rls_scratch *scratch, struct wr_rate_response *out, const char **why);
+
+#endif
