@@ -61,6 +61,18 @@ static inline struct wr_sip wr_sip_init(struct wr_sip_key key)
                             key.k[0] ^ 0x6c7967656e657261U, key.k[1] ^ 0x7465646279746573U}};
 }
 
+/* The last 1..7 bytes as a word. Loads that overlap, as a copy of variable length is a call. */
+static inline uint64_t wr_sip_tail(const unsigned char *p, size_t len)
+{
+    uint32_t first, last;
+
+    if (len < 4)
+        return p[0] | (uint64_t)p[len / 2] << (len / 2 * 8) | (uint64_t)p[len - 1] << (len - 1) * 8;
+    memcpy(&first, p, 4);
+    memcpy(&last, p + len - 4, 4);
+    return first | (uint64_t)last << (len - 4) * 8;
+}
+
 /* Absorb |bytes| as one part of |kind| (0..255; parts of different kinds never collide). Length
  * under 2^56. Little-endian machines only, which the arena requires as well. */
 static inline void wr_sip_part(struct wr_sip *s, uint8_t kind, const void *bytes, size_t len)
@@ -73,11 +85,8 @@ static inline void wr_sip_part(struct wr_sip *s, uint8_t kind, const void *bytes
         memcpy(&block, p, 8);
         wr_sip_block(s, block);
     }
-    if (len > 0) {
-        block = 0;
-        memcpy(&block, p, len);
-        wr_sip_block(s, block);
-    }
+    if (len > 0)
+        wr_sip_block(s, wr_sip_tail(p, len));
 }
 
 static inline uint64_t wr_sip_finish(struct wr_sip s)

@@ -28,6 +28,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/siphash.h"
 #include "policy/bytes.h"
 
 /* In shapes: a literal is more specific than any one segment, that than the end, that than "**". */
@@ -53,10 +54,28 @@ static uint64_t edge_hash(const struct wr_tree_node *parent, struct weir_slice t
         hash = (hash ^ word) * UINT64_C(0xff51afd7ed558ccd);
         hash ^= hash >> 32;
     }
-    word = 0;
-    memcpy(&word, p, len);
+    word = len > 0 ? wr_sip_tail((const unsigned char *)p, len) : 0;
     hash = (hash ^ word) * UINT64_C(0xc4ceb9fe1a85ec53);
     return hash ^ hash >> 32;
+}
+
+/* As memcmp() == 0, without a call for the usual segment of up to 16 bytes. */
+static bool is_same(const char *a, const char *b, size_t len)
+{
+    uint64_t x, y;
+
+    if (len > 16)
+        return memcmp(a, b, len) == 0;
+    if (len < 8)
+        return len == 0 || wr_sip_tail((const unsigned char *)a, len) ==
+                               wr_sip_tail((const unsigned char *)b, len);
+    memcpy(&x, a, 8);
+    memcpy(&y, b, 8);
+    if (x != y)
+        return false;
+    memcpy(&x, a + len - 8, 8);
+    memcpy(&y, b + len - 8, 8);
+    return x == y;
 }
 
 /* The edge |text| of |parent|, or the free one where it belongs. edge_mask > 0. */
@@ -68,7 +87,7 @@ static struct wr_tree_edge *probe(const struct wr_tree *tree, const struct wr_tr
     for (;; at = (at + 1) & tree->edge_mask) {
         struct wr_tree_edge *edge = &tree->edges[at];
         if (edge->child == NULL || (edge->parent == parent && edge->text.len == text.len &&
-                                    memcmp(edge->text.ptr, text.ptr, text.len) == 0))
+                                    is_same(edge->text.ptr, text.ptr, text.len)))
             return edge;
     }
 }
