@@ -1,0 +1,190 @@
+"""examples/forward-auth: real proxies in front of a demo API, asking a real weir."""
+import http.client
+import json
+import os
+import pathlib
+import shutil
+import socket
+import subprocess
+import tempfile
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from http_door import Reply
+from serving import DEADLINE, Daemon, wait_for
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+EXAMPLES = ROOT / "examples/forward-auth"
+COMMANDS = {
+    "nginx": ["/usr/sbin/nginx", "-p", "{dir}", "-c", "{dir}/nginx.conf", "-e", "{dir}/error.log", "-g",
+              "daemon off; pid {dir}/nginx.pid;"],
+    "haproxy": ["/usr/sbin/haproxy", "-f", "{dir}/haproxy.cfg"],
+    "caddy": ["/usr/bin/caddy", "run", "--config", "{dir}/Caddyfile", "--adapter", "caddyfile"],
+}
+
+
+class Api(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def answer(self):
+        self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        self.server.seen.append(f"{self.command} {self.path}")
+        self.send_response(200)
+        self.send_header("Content-Length", "3")
+        self.end_headers()
+        self.wfile.write(b"api")
+
+    do_GET = do_POST = answer
+
+    def log_message(self, *_):
+        pass
+
+
+class Server(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 128
+
+    def handle_error(self, *_):
+        pass  # a proxy that ends resets its connections
+
+
+class Stage:
+    """The API, weir and a proxy, on ports of their own, by the files of the example."""
+
+    def __init__(self, weir, proxy):
+        self.dir = pathlib.Path(tempfile.mkdtemp(prefix="weir-auth-"))
+        self.dir.chmod(0o755)
+        self.api = Server(("127.0.0.1", 0), Api)
+        self.api.seen = []
+        threading.Thread(target=self.api.serve_forever, daemon=True).start()
+        self.ports = {3000: self.api.server_port, 8080: free_port(), 8000: free_port()}
+        for path in EXAMPLES.iterdir():
+            (self.dir / path.name).write_text(self.on_our_ports(path.read_text()))
+        self.weir = Daemon([weir, "serve", "-c", self.dir / "policy.yaml", "--log-format", "json"]).ready()
+        command = [word.format(dir=self.dir) for word in COMMANDS[proxy]]
+        self.log = open(self.dir / "proxy.log", "w+")
+        self.proxy = subprocess.Popen(command, cwd=self.dir, stdout=self.log, stderr=self.log,
+                                      env={**os.environ, "HOME": str(self.dir), "XDG_DATA_HOME": str(self.dir)})
+        wait_for(f"{proxy} on its port", self.is_up)
+
+    def on_our_ports(self, text):
+        for port, ours in self.ports.items():
+            text = text.replace(f"127.0.0.1:{port}", f"127.0.0.1:{ours}")
+        return text.replace("http {\n", "http {\n    access_log off; " + "".join(
+            f"{name}_temp_path {self.dir}/{name}; " for name in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")) + "\n")
+
+    def is_up(self):
+        assert self.proxy.poll() is None, (self.dir / "proxy.log").read_text()
+        try:
+            socket.create_connection(("127.0.0.1", self.ports[8000]), 1).close()
+            return True
+        except OSError:
+            return False
+
+    def ask(self, path, method="GET", body=None, **headers):
+        connection = http.client.HTTPConnection("127.0.0.1", self.ports[8000], timeout=DEADLINE)
+        try:
+            connection.request(method, path, body, {name.replace("_", "-"): value for name, value in headers.items()})
+            response = connection.getresponse()
+            return Reply(response, response.read())
+        finally:
+            connection.close()
+
+    def close(self):
+        self.proxy.terminate()
+        try:
+            self.proxy.wait(DEADLINE)
+        except subprocess.TimeoutExpired:
+            self.proxy.kill()
+            self.proxy.wait()
+        self.weir.close()
+        self.api.shutdown()
+        self.api.server_close()
+        self.log.close()
+        shutil.rmtree(self.dir, ignore_errors=True)
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+@pytest.fixture(params=COMMANDS)
+def stage(request, weir):
+    if not pathlib.Path(COMMANDS[request.param][0]).exists():
+        pytest.skip(f"{request.param} is not installed")
+    stage = Stage(weir, request.param)
+    stage.name = request.param
+    yield stage
+    stage.close()
+
+
+def test_a_proxy_that_asks(stage):
+    # Three searches an hour, then a real 429 with its fields; the API does not see the fourth.
+    found = [stage.ask(f"/search/{i}?q=x") for i in range(4)]
+    assert [reply.status for reply in found] == [200, 200, 200, 429]
+    assert stage.api.seen == [f"GET /search/{i}?q=x" for i in range(3)]
+    refused = found[3]
+    assert 1100 <= int(refused.one("Retry-After")) <= 1200
+    assert refused.one("RateLimit").startswith('"search";r=0;t=')
+    assert refused.one("Cache-Control") == "no-store"
+    assert refused.one("Content-Type").startswith("application/problem+json")
+    assert json.loads(refused.body)["status"] == 429
+    # Method and path are the caller's; another path, and another caller, are other counters.
+    assert stage.ask("/search/1", method="POST", body="x" * 10000).status == 200
+    assert stage.ask("/other").status == 200
+    # What the caller says of the original request is not believed.
+    for name in ("X-Original-URI", "X-Original-URL", "X-Forwarded-Uri"):
+        assert stage.ask("/search/5", **{name.replace("-", "_"): "/other"}).status == 429, name
+    for name in ("X-Original-Method", "X-Forwarded-Method"):
+        assert stage.ask("/search/5", **{name.replace("-", "_"): "POST"}).status == 429, name
+    assert stage.ask("/search/6", X_Api_Key="k").status == 429  # still the same address
+    if stage.name != "caddy":  # which drops the field where it does not trust the caller
+        assert stage.ask("/search/7", X_Forwarded_For="192.0.2.7").status == 200
+
+
+def test_exactly_the_allowance_under_load(stage):
+    """Sixty a minute for a key, of 300 requests from eight threads at once; a minute is not over by then."""
+    statuses = []
+
+    def some():
+        for _ in range(40):
+            statuses.append(stage.ask("/x", X_Api_Key="k").status)
+
+    start = time.monotonic()
+    threads = [threading.Thread(target=some) for _ in range(8)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    came_back = int(time.monotonic() - start) + 1  # one token a second
+    assert set(statuses) == {200, 429}
+    assert 60 <= statuses.count(200) <= 60 + came_back
+
+
+def test_leaky_buckets_delay(stage):
+    start = time.monotonic()
+    threads = [threading.Thread(target=stage.ask, args=("/export/1",)) for _ in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert time.monotonic() - start >= 0.59
+    assert stage.api.seen == ["GET /export/1"] * 4
+
+
+def test_when_weir_is_gone(stage):
+    assert stage.ask("/search/1").status == 200
+    stage.weir.process.kill()
+    stage.weir.process.wait()
+    assert stage.ask("/search/2").status == {"nginx": 200, "haproxy": 200, "caddy": 502}[stage.name]
+
+
+def test_the_document_has_the_files_that_are_run():
+    text = (ROOT / "docs/forward-auth.md").read_text()
+    for path in EXAMPLES.iterdir():
+        assert f"\n{path.read_text()}```\n" in text, path.name
