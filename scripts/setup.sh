@@ -2,7 +2,7 @@
 # Install the Debian packages that a purpose needs: setup.sh build|run|check|bench. Does nothing, and asks
 # for nothing, where they are there. What each package is for: docs/dependencies.md.
 set -eu
-build="gcc libc6-dev meson ninja-build pkg-config libyaml-dev zlib1g-dev uthash-dev libuv1-dev libssl-dev nginx-dev \
+build="gcc libc6-dev meson ninja-build pkg-config libyaml-dev libjansson-dev zlib1g-dev uthash-dev libuv1-dev libssl-dev nginx-dev \
 protobuf-c-compiler libprotobuf-c-dev libnghttp2-dev"
 run="$build nginx python3 curl"
 check="$run libcmocka-dev python3 python3-pytest clang-14 libclang-rt-14-dev clang-format-14 clang-tidy-14 valgrind \

@@ -100,7 +100,8 @@ static void advance(struct replay *r, size_t index)
         if (reason == NULL)
             return;
         struct wr_bad_line bad = {
-            .source = (uint32_t)index, .line = source->line, .column = column, .reason = reason};
+            .source = (uint32_t)index, .line = source->line, .column = column};
+        (void)snprintf(bad.reason, sizeof bad.reason, "%s", reason);
         wr_tally_bad(&r->tally, &bad, line, len);
     }
     end_source(r, index);

@@ -7,7 +7,7 @@
 
 #include "base/units.h"
 #include "cli/replay.h"
-#include "wire/json.h"
+#include "wire/json_write.h"
 #include "wire/logtime.h"
 
 #define STRING_BYTES_MAX 2048 /* of one string as JSON; nothing here has 300 bytes before */

@@ -14,6 +14,7 @@
 #define WR_TALLY_CLIENTS_MAX ((size_t)1 << 22) /* told apart; the rest is counted as one */
 #define WR_TALLY_BAD_MAX 5                     /* bad lines shown */
 #define WR_TALLY_EXCERPT 96                    /* bytes of a bad line kept */
+#define WR_TALLY_REASON 192
 
 /* What one client had to do with one limit. */
 struct wr_touch {
@@ -46,7 +47,7 @@ struct wr_bad_line {
     uint32_t source;
     uint64_t line;
     size_t column;
-    const char *reason; /* static */
+    char reason[WR_TALLY_REASON];
     size_t len;
     char excerpt[WR_TALLY_EXCERPT];
 };

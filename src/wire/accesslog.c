@@ -81,6 +81,7 @@ void wr_log_parser_free(struct wr_log_parser *parser)
 {
     if (parser == NULL)
         return;
+    json_decref(parser->tree);
     free(parser->scratch);
     free(parser);
 }

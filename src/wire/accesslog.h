@@ -22,7 +22,7 @@ bool wr_log_format_named(const char *name, enum wr_log_format *out);
 #define WR_LOG_LINE_MAX (1U << 20) /* bytes of a line; longer is bad */
 #define WR_LOG_FIELDS_MAX 64       /* header fields that one parser looks for */
 
-/* Slices point into the line or into the parser's scratch memory, until the next call. */
+/* Slices point into the line or into memory of the parser, until the next call. */
 struct wr_log_record {
     int64_t time_ns;          /* since the Unix epoch */
     int64_t duration_ns;      /* that the request took; -1: none logged */
@@ -45,8 +45,8 @@ struct wr_log_parser *wr_log_parser_new(enum wr_log_format format, const char *c
                                         size_t count);
 void wr_log_parser_free(struct wr_log_parser *parser);
 
-/* Parse one line, without its newline. Returns NULL, or a static text that says what is wrong;
- * |*column| (from 1) says where. On an error |*out| holds nothing of use. */
+/* Parse one line, without its newline. Returns NULL, or a text that says what is wrong, until
+ * the next call; |*column| (from 1) says where. On an error |*out| holds nothing of use. */
 const char *wr_log_parse(struct wr_log_parser *parser, const char *line, size_t len,
                          struct wr_log_record *out, size_t *column);
 

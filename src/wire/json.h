@@ -1,10 +1,8 @@
-/* json.h - JSON without a tree: a cursor that reads one object in one pass, and writing of strings.
+/* json.h - JSON without a tree: a cursor that reads one object in one pass.
  *
- * Reading is for access logs: a line is looked through once and a dozen of its members are kept, as
- * slices of the line. Numbers stay text, so that 1700000000.123456789 is not squeezed through a
- * double. Beyond RFC 8259 two things are let through, because servers log them: bytes that are not
- * UTF-8, and the escape \xNN (nginx without escape=json). |strict| takes neither the escape nor
- * half of a surrogate pair; for the bytes there is wr_json_is_utf8. */
+ * Reading is for the bodies of the HTTP door (checkjson.c); access logs are read by jansson.
+ * Strings are slices of the body, numbers stay text. |strict| takes neither the escape \xNN nor
+ * half of a surrogate pair; for bytes that are not UTF-8 there is wr_json_is_utf8. */
 #ifndef WR_WIRE_JSON_H
 #define WR_WIRE_JSON_H
 
@@ -13,6 +11,7 @@
 #include <stdint.h>
 
 #include "weir/weir.h"
+#include "wire/json_write.h"
 
 #define WR_JSON_DEPTH_MAX 64 /* of values that are passed over */
 
@@ -59,13 +58,5 @@ bool wr_json_skip(struct wr_json *json);
 
 /* Nothing but blanks may be left. */
 bool wr_json_finish(struct wr_json *json);
-
-/* Is all of |bytes| UTF-8? */
-bool wr_json_is_utf8(struct weir_slice bytes);
-
-/* Write |bytes| as a JSON string with its quotes: control characters, quote and backslash escaped,
- * what is not UTF-8 replaced by U+FFFD. Returns its length, which may be more than |size|; nothing
- * is written beyond |size|, and no terminator. At most 6 bytes for each of |bytes|, and 2. */
-size_t wr_json_write_string(char *out, size_t size, struct weir_slice bytes);
 
 #endif

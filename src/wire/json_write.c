@@ -1,44 +1,14 @@
 /* json_write.c - any bytes as one JSON string.
  *
  * The bytes come from callers and from logs, so they may be anything. What is valid UTF-8 passes;
- * every other byte becomes U+FFFD, one for one, so that the result is valid whatever came in. The
- * check is the table of RFC 3629 section 4: no overlong forms, no surrogates, nothing above
- * U+10FFFF. */
+ * every other byte becomes U+FFFD, one for one, so that the result is valid whatever came in.
+ *
+ * Rejected: jansson's dump, which refuses what is not UTF-8 and allocates. */
+#include "wire/json_write.h"
+
 #include <string.h>
 
-#include "wire/json.h"
-
-/* The length of the UTF-8 sequence that starts at |p|, or 0. */
-static size_t utf8_sequence(const unsigned char *p, size_t left)
-{
-    unsigned char low = 0x80, high = 0xbf; /* of the second byte */
-    size_t len;
-
-    if (p[0] >= 0xc2 && p[0] <= 0xdf)
-        len = 2;
-    else if (p[0] >= 0xe0 && p[0] <= 0xef)
-        len = 3;
-    else if (p[0] >= 0xf0 && p[0] <= 0xf4)
-        len = 4;
-    else
-        return 0;
-    if (len > left)
-        return 0;
-    if (p[0] == 0xe0)
-        low = 0xa0;
-    else if (p[0] == 0xed)
-        high = 0x9f;
-    else if (p[0] == 0xf0)
-        low = 0x90;
-    else if (p[0] == 0xf4)
-        high = 0x8f;
-    if (p[1] < low || p[1] > high)
-        return 0;
-    for (size_t i = 2; i < len; i++)
-        if (p[i] < 0x80 || p[i] > 0xbf)
-            return 0;
-    return len;
-}
+#include "wire/utf8.h"
 
 bool wr_json_is_utf8(struct weir_slice bytes)
 {
@@ -55,7 +25,7 @@ bool wr_json_is_utf8(struct weir_slice bytes)
                 continue;
             }
         }
-        if (p[i] >= 0x80 && (len = utf8_sequence(p + i, bytes.len - i)) == 0)
+        if (p[i] >= 0x80 && (len = wr_utf8_sequence(p + i, bytes.len - i)) == 0)
             return false;
         i += len;
     }
@@ -102,7 +72,7 @@ size_t wr_json_write_string(char *out, size_t size, struct weir_slice bytes)
             at = put_escape(out, size, at, p[i]);
         } else if (p[i] < 0x80) {
             at = put(out, size, at, bytes.ptr + i, 1);
-        } else if ((len = utf8_sequence(p + i, bytes.len - i)) > 0) {
+        } else if ((len = wr_utf8_sequence(p + i, bytes.len - i)) > 0) {
             at = put(out, size, at, bytes.ptr + i, len);
         } else {
             at = put(out, size, at, "\\ufffd", 6);

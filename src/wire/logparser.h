@@ -4,6 +4,7 @@
 #define WR_WIRE_LOGPARSER_H
 
 #include "wire/accesslog.h"
+#include "wire/json_load.h"
 #include "wire/logtime.h"
 
 /* A line can be decoded once, and header values that come in pieces be joined once more; a comma
@@ -18,8 +19,10 @@ struct wr_log_parser {
     int referer, user_agent, forwarded_for; /* indexes in names; -1: nobody asked */
     char memo_text[WR_LOGTIME_CLF_LEN];     /* the last time stamp, and what it means */
     int64_t memo_ns;
-    char *scratch;      /* WR_LOG_SCRATCH bytes, used anew for each line */
-    const char *column; /* where in the line the error is */
+    char *scratch;              /* WR_LOG_SCRATCH bytes, used anew for each line */
+    json_t *tree;               /* the last JSON line, which slices may point into; NULL: none */
+    struct wr_json_error error; /* of the last JSON line */
+    const char *column;         /* where in the line the error is */
 };
 
 /* The index of the wanted field called |name|, or -1. Letter case is ignored, and so is the

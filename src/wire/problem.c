@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "base/units.h"
-#include "wire/json.h"
+#include "wire/json_write.h"
 
 #define TYPES "https://iana.org/assignments/http-problem-types#"
 #define DETAIL_MAX 320

@@ -234,11 +234,11 @@ def test_several_files_are_one_stream(weir, tmp_path):
 
 
 def test_nanoseconds_are_exact(weir, tmp_path):
-    """A double would round all three to one moment."""
+    """In a string; a double would round all three to one moment."""
     policy = one_limit(tmp_path, "by: [ip], rate: 1/second, algorithm: token-bucket")
     log = tmp_path / "log"
-    log.write_text('{"time":1700000000.123456788,"ip":"h"}\n{"time":1700000001.123456787,"ip":"h"}\n'
-                   '{"time":1700000001.123456788,"ip":"h"}\n')
+    log.write_text('{"time":"1700000000.123456788","ip":"h"}\n{"time":"1700000001.123456787","ip":"h"}\n'
+                   '{"time":"1700000001.123456788","ip":"h"}\n')
     got = verdicts(weir, policy, log)
     assert [v["verdict"] for v in got] == ["allow", "deny", "allow"]
     assert got[1]["time"] == "2023-11-14T22:13:21.123456787Z"

@@ -338,7 +338,7 @@ static void test_own_form(void **state)
     assert_int_equal(f->record.status, 200);
     assert_int_equal(f->record.cost, 7);
     check_slice(f->record.field[API_KEY], "k1");
-    good(f, "{\"time\":1700000000.123456789,\"ip\":\"::1\"}");
+    good(f, "{\"time\":\"1700000000.123456789\",\"ip\":\"::1\"}");
     assert_int_equal(f->record.time_ns, 1700000000 * WR_NS_PER_S + 123456789);
     check_slice(f->record.method, "");
     check_slice(f->record.field[API_KEY], NULL);
@@ -414,7 +414,7 @@ static void test_caddy(void **state)
          "\"client_ip\":\"127.0.0.1\",\"method\":\"GET\",\"uri\":\"/u\",\"headers\":"
          "{\"X-Forwarded-For\":[\"127.0.0.1\"],\"User-Agent\":[\"curl\"]}},"
          "\"duration\":0.000002701,\"status\":401,\"resp_headers\":{\"X-Api-Key\":[\"no\"]}}");
-    assert_int_equal(f->record.time_ns, 1693840791 * WR_NS_PER_S + 756499500);
+    assert_int_equal(f->record.time_ns, 1693840791 * WR_NS_PER_S + 756500000);
     check_slice(f->record.client, "172.17.0.1");
     check_slice(f->record.path, "/u");
     check_slice(f->record.field[FORWARDED], "127.0.0.1");
@@ -460,33 +460,44 @@ static void test_envoy(void **state)
     check_slice(f->record.path, "/p");
 }
 
+/* The library's words, and the place of the last byte that it took. */
+static void test_no_json(void **state)
+{
+    struct fixture *f = *state;
+
+    bad(f, "{", 2, "string or '}' expected");
+    bad(f, "{\"time\"", 8, "':' expected");
+    bad(f, "{\"time\":1,}", 11, "string or '}' expected");
+    bad(f, "{\"time\":1 \"ip\":\"h\"}", 14, "'}' expected");
+    bad(f, "{\"time\":1,\"ip\":\"h\"} x", 21, "end of file expected");
+    bad(f, "{\"time\":1,\"ip\":\"h\"}{", 20, "end of file expected");
+    bad(f, "{\"time\":1,\"ip\":\"h", 18, "premature end");
+    bad(f, "{\"time\":1,\"ip\":\"h\\", 18, "invalid escape");
+    bad(f, "{\"time\":1,\"ip\":\"\\q\"}", 18, "invalid escape");
+    bad(f, "{\"time\":1,\"ip\":\"\\u12g4\"}", 21, "invalid escape");
+    bad(f, "{\"time\":1,\"ip\":\"a\tb\"}", 17, "control character");
+    bad(f, "{\"time\":01,\"ip\":\"h\"}", 9, "invalid token");
+    bad(f, "{\"time\":1.,\"ip\":\"h\"}", 10, "invalid token");
+    bad(f, "{\"time\":nul}", 11, "invalid token");
+    bad(f, "{\"a\":[1,2}", 10, "']' expected");
+    bad(f, "{\"a\":[[]", 9, "']' expected");
+    bad(f, "{\"time\":1,\"ip\":7.5e,\"method\":1}", 19, "invalid token");
+    bad(f, "{\"time\":1,\"ip\":\"h\",\"a\":1e999}", 28, "real number overflow");
+    bad(f, "{\"a\":\"\xff\",\"b\":\"\\q\"}", 16, "invalid escape"); /* of what was mended */
+    bad(f, "{\"a\":\"\xff\",\xff}", 9, "unable to decode");
+    bad(f, "{\"a\":\"\\xff\"} \\xff", 14, "end of file expected");
+}
+
 static void test_bad_json(void **state)
 {
     struct fixture *f = *state;
 
-    bad(f, "{", 2, "ends within");
-    bad(f, "{\"time\"", 8, "colon");
-    bad(f, "{\"time\":1,}", 11, "string in quotes");
-    bad(f, "{\"time\":1 \"ip\":\"h\"}", 11, "comma");
-    bad(f, "{\"time\":1,\"ip\":\"h\"} x", 21, "more text");
-    bad(f, "{\"time\":1,\"ip\":\"h\"}{", 20, "more text");
-    bad(f, "{\"time\":1,\"ip\":\"h", 18, "not closed");
-    bad(f, "{\"time\":1,\"ip\":\"h\\", 19, "not closed");
-    bad(f, "{\"time\":1,\"ip\":\"\\q\"}", 18, "no such escape");
-    bad(f, "{\"time\":1,\"ip\":\"\\u12g4\"}", 19, "four hexadecimal");
-    bad(f, "{\"time\":1,\"ip\":\"a\tb\"}", 18, "control character");
-    bad(f, "{\"time\":01,\"ip\":\"h\"}", 10, "comma");
-    bad(f, "{\"time\":1.,\"ip\":\"h\"}", 11, "digit");
-    bad(f, "{\"time\":nul}", 9, "JSON value");
-    bad(f, "{\"a\":[1,2}", 10, "comma");
-    bad(f, "{\"a\":[[]", 9, "ends within");
     bad(f, "{\"ip\":\"h\"}", 1, "no time");
     bad(f, "{\"time\":\"yesterday\",\"ip\":\"h\"}", 9, "the time is neither");
     bad(f, "{\"time\":-5,\"ip\":\"h\"}", 9, "the time is neither");
     bad(f, "{\"time\":1700000000123,\"ip\":\"h\"}", 9, "the time is neither");
     bad(f, "{\"time\":1}", 1, "no client");
     bad(f, "{\"time\":1,\"ip\":\"\"}", 1, "no client");
-    bad(f, "{\"time\":1,\"ip\":7.5e,\"method\":1}", 20, "digit");
     bad(f, "{\"time\":1,\"ip\":\"h\",\"cost\":1.5}", 27, "the cost");
     bad(f, "{\"time\":1,\"ip\":\"h\",\"cost\":-1}", 27, "the cost");
     bad(f, "{\"time\":1,\"ip\":\"h\",\"cost\":1000000001}", 27, "the cost");
@@ -496,19 +507,64 @@ static void test_bad_json(void **state)
 
 static void test_deep_json(void **state)
 {
-    char line[512] = "{\"time\":1,\"ip\":\"h\",\"a\":";
+    static char line[8192];
+    const char *start = "{\"time\":1,\"ip\":\"h\",\"a\":";
+    const size_t depth = 2048; /* that the library bears, of which the line is one */
     struct fixture *f = *state;
-    size_t at = strlen(line);
+    size_t at = strlen(start);
 
-    for (int i = 0; i < 64; i++)
-        strcat(line, i % 2 == 0 ? "[" : "{\"k\":");
-    strcat(line, "null");
-    for (int i = 63; i >= 0; i--)
-        strcat(line, i % 2 == 0 ? "]" : "}");
-    strcat(line, "}");
+    memcpy(line, start, at);
+    memset(line + at, '[', depth - 1);
+    memset(line + at + depth - 1, ']', depth - 1);
+    memcpy(line + at + 2 * (depth - 1), "}", 2);
     good(f, line);
-    memset(line + at, '[', 65);
-    bad(f, line, at + 65, "nested too deeply");
+    line[at + depth - 1] = '[';
+    bad(f, line, at + depth, "maximum parsing depth");
+}
+
+/* Whole numbers are exact, others doubles; a time is rounded to the microsecond. */
+static void test_numbers(void **state)
+{
+    struct fixture *f = *state;
+
+    good(f, "{\"time\":1700000000.123456789,\"ip\":\"h\",\"duration\":0.1,\"status\":404}");
+    assert_int_equal(f->record.time_ns, 1700000000 * WR_NS_PER_S + 123457000);
+    assert_int_equal(f->record.duration_ns, 100 * WR_NS_PER_MS);
+    assert_int_equal(f->record.status, 404);
+    good(f, "{\"time\":1700000000.9999999,\"ip\":\"h\",\"duration\":123456789.123456}");
+    assert_int_equal(f->record.time_ns, 1700000001 * WR_NS_PER_S);
+    assert_int_equal(f->record.duration_ns / 1000, INT64_C(123456789123456));
+    good(f, "{\"time\":7258118399,\"ip\":\"h\",\"Duration\":9223372036854775807}");
+    assert_int_equal(f->record.time_ns, 7258118399 * WR_NS_PER_S);
+    assert_int_equal(f->record.duration_ns, INT64_MAX);
+    good(f, "{\"time\":1.7e9,\"ip\":\"h\",\"duration\":9223372036854775807,\"status\":99}");
+    assert_int_equal(f->record.time_ns, 1700000000 * WR_NS_PER_S);
+    assert_int_equal(f->record.duration_ns, -1);
+    assert_int_equal(f->record.status, 0);
+    good(f, "{\"time\":1,\"ip\":\"h\",\"duration\":1e300}");
+    assert_int_equal(f->record.duration_ns, -1);
+    bad(f, "{\"time\":7258118400,\"ip\":\"h\"}", 9, "the time is neither");
+    bad(f, "{\"time\":7258118399.9999999,\"ip\":\"h\"}", 9, "the time is neither");
+    bad(f, "{\"time\":-0.5,\"ip\":\"h\"}", 9, "the time is neither");
+    bad(f, "{\"time\":1e300,\"ip\":\"h\"}", 9, "the time is neither");
+}
+
+/* An identifier beyond 64 bits, which some log as a number, does not spoil the line. */
+static void test_large_integers(void **state)
+{
+    struct fixture *f = *state;
+
+    good(f, "{\"time\":1700000000,\"ip\":7,\"trace\":18446744073709551615,\"cost\":3,"
+            "\"status\":200,\"Duration\":5,\"x-api-key\":9007199254740991}");
+    assert_int_equal(f->record.time_ns, 1700000000 * WR_NS_PER_S);
+    assert_int_equal(f->record.cost, 3);
+    assert_int_equal(f->record.status, 200);
+    assert_int_equal(f->record.duration_ns, 5);
+    check_slice(f->record.client, "7");
+    check_slice(f->record.field[API_KEY], "9007199254740991");
+    good(f,
+         "{\"time\":1,\"ip\":\"h\",\"headers\":{\"x-api-key\":[9223372036854775807,-1.5,\"b\"]}}");
+    check_slice(f->record.field[API_KEY], "9223372036854775807, -1.5, b");
 }
 
 static void test_strings(void **state)
@@ -523,6 +579,10 @@ static void test_strings(void **state)
     assert_memory_equal(f->record.path.ptr, "/\0x", 3);
     good(f, "{\"time\":1,\"ip\":\"h\",\"path\":\"/\xff\"}"); /* not UTF-8: as it is */
     check_slice(f->record.path, "/\xff");
+    good(f, "{\"time\":1,\"ip\":\"h\\xc3\\xa9\",\"headers\":{\"x-api-key\":[\"\xfe\",\"\xc3\xa9\","
+            "\"c\"]}}");
+    check_slice(f->record.client, "h\xc3\xa9");
+    check_slice(f->record.field[API_KEY], "\xfe, \xc3\xa9, c");
 }
 
 int main(void)
@@ -547,8 +607,11 @@ int main(void)
         TEST(test_caddy),
         TEST(test_traefik),
         TEST(test_envoy),
+        TEST(test_no_json),
         TEST(test_bad_json),
         TEST(test_deep_json),
+        TEST(test_numbers),
+        TEST(test_large_integers),
         TEST(test_strings),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
