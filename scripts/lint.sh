@@ -7,7 +7,6 @@ files=$(git ls-files 'src/*.[ch]' 'include/*.h' 'tests/*.[ch]' 'fuzz/*.[ch]' 'be
 clang-format-14 --dry-run -Werror $files
 build=build-lint
 [ -f "$build/build.ninja" ] || CC=clang-14 meson setup "$build" -Dnginx=disabled >/dev/null
-sources=$(git ls-files 'src/*.c')
-# shellcheck disable=SC2086
-clang-tidy-14 -quiet -p "$build" $sources 2>/dev/null
+# One file a run: with several in one, the analyzer takes a va_list for uninitialized (problem.c).
+git ls-files 'src/*.c' | xargs -P2 -n1 clang-tidy-14 -quiet -p "$build" 2>/dev/null
 python3 tests/layers.py
