@@ -40,6 +40,16 @@ static inline void wr_bound_charge(const struct wr_engine *engine, unsigned limi
     out->cost = cost;
 }
 
+/* The hash of a key of one value. */
+static inline uint64_t wr_bound_hash(const struct wr_engine *engine, unsigned limit,
+                                     struct weir_slice key)
+{
+    struct wr_sip sip = engine->limits[limit].prefix;
+
+    wr_sip_part(&sip, WR_PART_VALUE, key.ptr, key.len);
+    return wr_sip_finish(sip);
+}
+
 /* Write what |charge| came to into a verdict. */
 void wr_bound_verdict(const struct wr_engine *engine, const struct wr_charge *charge,
                       unsigned limit, unsigned plan, struct weir_verdict *out);

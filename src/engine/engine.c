@@ -152,14 +152,6 @@ static void unlimited_verdict(unsigned limit, unsigned plan, struct weir_verdict
                                  .remaining_units = INT64_MAX};
 }
 
-static uint64_t hash_key(const struct wr_engine *engine, unsigned limit, struct weir_slice key)
-{
-    struct wr_sip sip = engine->limits[limit].prefix;
-
-    wr_sip_part(&sip, WR_PART_VALUE, key.ptr, key.len);
-    return wr_sip_finish(sip);
-}
-
 static void check_hashed(struct wr_engine *engine, unsigned limit, uint64_t hash, int64_t cost,
                          int64_t now, struct weir_verdict *out)
 {
@@ -185,7 +177,7 @@ static void check_hashed(struct wr_engine *engine, unsigned limit, uint64_t hash
 void wr_engine_check(struct wr_engine *engine, unsigned limit, struct weir_slice key, int64_t cost,
                      int64_t now, struct weir_verdict *out)
 {
-    uint64_t hash = hash_key(engine, limit, key);
+    uint64_t hash = wr_bound_hash(engine, limit, key);
 
     if (now == WEIR_NOW) {
         wr_slot_prefetch(engine->arena, hash);
@@ -203,7 +195,7 @@ void wr_engine_check_batch(struct wr_engine *engine, const struct weir_charge *c
         size_t count = n - start < BATCH ? n - start : BATCH;
         for (size_t i = 0; i < count; i++) {
             const struct weir_charge *charge = &charges[start + i];
-            hashes[i] = hash_key(engine, charge->limit, charge->key);
+            hashes[i] = wr_bound_hash(engine, charge->limit, charge->key);
             wr_slot_prefetch(engine->arena, hashes[i]);
         }
         if (now == WEIR_NOW)
