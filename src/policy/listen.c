@@ -255,6 +255,15 @@ static void read_token_file(struct wr_loader *ld, const struct wr_yaml *value, v
                        &ld->policy->settings.admin_token_file);
 }
 
+static void read_password(struct wr_loader *ld, const struct wr_yaml *value, void *into)
+{
+    (void)into;
+    if (!wr_is_text(value) || value->len == 0)
+        wr_error(ld, value, "resp_password: expected a password");
+    else
+        ld->policy->settings.resp_password = wr_keep(ld, value);
+}
+
 static void read_threads(struct wr_loader *ld, const struct wr_yaml *value, void *into)
 {
     int64_t threads;
@@ -284,10 +293,15 @@ static void read_drain(struct wr_loader *ld, const struct wr_yaml *value, void *
 void wr_read_listen(struct wr_loader *ld)
 {
     static const struct wr_key keys[] = {
-        {"http", read_http},         {"grpc", read_grpc},
-        {"resp", read_resp},         {"admin", read_admin},
-        {"threads", read_threads},   {"drain", read_drain},
-        {"admin_token", read_token}, {"admin_token_file", read_token_file},
+        {"http", read_http},
+        {"grpc", read_grpc},
+        {"resp", read_resp},
+        {"admin", read_admin},
+        {"threads", read_threads},
+        {"drain", read_drain},
+        {"admin_token", read_token},
+        {"admin_token_file", read_token_file},
+        {"resp_password", read_password},
     };
     static const struct wr_map_spec spec = {"listen", keys, sizeof keys / sizeof keys[0], false};
     const struct wr_yaml *node = ld->sections[WR_SECTION_LISTEN];

@@ -65,14 +65,15 @@ struct wr_resp_out {
     bool full;
 };
 
-#define WR_RESP_INTEGER_BYTES 24 /* the most that an integer, or the head of an aggregate, takes \
-                                  */
+#define WR_RESP_INTEGER_BYTES                                          \
+    24 /* the most that an integer, or the head of an aggregate, takes \
+        */
 
 void wr_resp_raw(struct wr_resp_out *out, const char *bytes, size_t len);
 void wr_resp_simple(struct wr_resp_out *out, const char *text);
 void wr_resp_error(struct wr_resp_out *out, const char *text);
-/* An error with what a caller sent in it: bytes that would end the line become blanks, and it is
- * cut at |max| bytes. */
+/* An error with what a caller sent in it: control characters become blanks, what is not ASCII
+ * question marks (some clients insist on UTF-8), and it is cut at |max| bytes. */
 void wr_resp_error_begin(struct wr_resp_out *out, const char *text);
 void wr_resp_error_bytes(struct wr_resp_out *out, struct weir_slice bytes, size_t max);
 void wr_resp_error_end(struct wr_resp_out *out, const char *text);

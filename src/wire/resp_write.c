@@ -62,8 +62,8 @@ void wr_resp_error_bytes(struct wr_resp_out *out, struct weir_slice bytes, size_
 {
     for (size_t i = 0; i < bytes.len && i < max; i++) {
         char c = bytes.ptr[i];
-        if (c == '\r' || c == '\n' || c == '\0')
-            c = ' ';
+        if (c < ' ' || c > '~')
+            c = (unsigned char)c < ' ' ? ' ' : '?';
         wr_resp_raw(out, &c, 1);
     }
 }

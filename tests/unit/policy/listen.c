@@ -29,6 +29,7 @@ static void test_none(void **state)
     assert_int_equal(s->drain_ns, INT64_C(10000000000));
     assert_null(s->admin_token);
     assert_null(s->admin_token_file);
+    assert_null(s->resp_password);
     wr_policy_free(policy);
 }
 
@@ -37,7 +38,8 @@ static void test_all(void **state)
     struct wr_policy *policy =
         listening("{http: 127.0.0.1:8080, grpc: ['[::1]:0', 'unix:/run/x y.sock'], resp: {address: "
                   "0.0.0.0:65535, tls: {certificate: c, key: k, client_ca: a}}, admin: [{address: "
-                  "localhost:1}], admin_token: 0123456789abcdef, threads: 3, drain: 250ms}");
+                  "localhost:1}], admin_token: 0123456789abcdef, resp_password: a b, threads: 3, "
+                  "drain: 250ms}");
     const struct wr_policy_settings *s = wr_policy_settings(policy);
     const struct wr_policy_listener *l = s->listeners;
     static const unsigned char one[16] = {[15] = 1}, home[4] = {127, 0, 0, 1};
@@ -62,6 +64,7 @@ static void test_all(void **state)
     assert_string_equal(l[4].door, "admin");
     assert_memory_equal(l[4].ip.bytes + 12, home, 4);
     assert_string_equal(s->admin_token, "0123456789abcdef");
+    assert_string_equal(s->resp_password, "a b");
     assert_int_equal(s->threads, 3);
     assert_int_equal(s->drain_ns, INT64_C(250000000));
     wr_policy_free(policy);
@@ -148,6 +151,7 @@ static void test_admin_beyond_this_machine(void **state)
 static void test_tokens_stay_secret(void **state)
 {
     (void)state;
+    expect_error("{resp_password: ''}", "25: error: resp_password: expected a password");
     expect_error("{admin_token: 'top secret words'}",
                  "23: error: admin_token: expected visible ASCII characters without blanks");
     expect_error("{admin_token: [top-secret]}",
@@ -173,7 +177,7 @@ static void test_other_mistakes(void **state)
     expect_error(
         "{htttp: 127.0.0.1:1}",
         "10: error: unknown key \"htttp\" in listen: did you mean \"http\"? (expected http, "
-        "grpc, resp, admin, threads, drain, admin_token or admin_token_file)");
+        "grpc, resp, admin, threads, drain, admin_token, admin_token_file or resp_password)");
 }
 
 int main(void)

@@ -226,9 +226,9 @@ static void replies(void **state)
     expect_written(&three, "_\r\n%2\r\n");
     three.len = 0;
     wr_resp_error_begin(&three, "ERR '");
-    wr_resp_error_bytes(&three, (struct weir_slice){"a\r\n+OK", 6}, 5);
+    wr_resp_error_bytes(&three, (struct weir_slice){"a\r\xff+OK", 6}, 5);
     wr_resp_error_end(&three, "'");
-    expect_written(&three, "-ERR 'a  +O'\r\n");
+    expect_written(&three, "-ERR 'a ?+O'\r\n");
 }
 
 static void full(void **state)
