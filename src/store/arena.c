@@ -205,7 +205,7 @@ static bool same_boot(const struct wr_header *h, const char id[WR_BOOT_ID_BYTES]
         return false;
     now_ns = wr_add_sat_i64(mono_ns, WR_LOAD(&h->offset_ns));
     return now_ns <= WR_TIME_MAX_NS &&
-           now_ns >= WR_LOAD(&h->recorded_ns) - WR_CLOCK_NOISE_NS; /* others record meanwhile */
+           now_ns + WR_CLOCK_NOISE_NS >= WR_LOAD(&h->recorded_ns); /* others record meanwhile */
 }
 
 /* Find or make the offset. |alone|: nobody else has the arena open, so it may be changed. */
@@ -238,7 +238,7 @@ int64_t wr_arena_now(const struct wr_arena *arena)
 {
     int64_t now_ns = wr_clock_mono().ns + arena->offset_ns;
 
-    if (now_ns - WR_LOAD(&arena->header->recorded_ns) > RECORD_EVERY_NS && !arena->read_only)
+    if (WR_LOAD(&arena->header->recorded_ns) < now_ns - RECORD_EVERY_NS && !arena->read_only)
         WR_STORE(&arena->header->recorded_ns, now_ns);
     return now_ns;
 }
