@@ -39,17 +39,15 @@ static bool same_arena(const struct weir *w, const struct weir *before)
                                        wr_policy_settings(before->policy)->arena_path);
 }
 
-static int share_arena(struct weir *w, const struct weir *before, struct wr_diag *diag)
+/* As with an arena that is there already, another size is no reason to refuse a policy. */
+static void share_arena(struct weir *w, const struct weir *before, struct wr_diag *diag)
 {
     if (wr_policy_settings(w->policy)->arena_bytes !=
-        wr_policy_settings(before->policy)->arena_bytes) {
-        wr_diag_add(diag, WR_ERROR, 0, 0,
-                    "arena: its size cannot change while it is in use; restart with a new arena");
-        return WEIR_EPOLICY;
-    }
+        wr_policy_settings(before->policy)->arena_bytes)
+        wr_diag_add(diag, WR_WARNING, 0, 0,
+                    "arena: the one in use goes on with its size; another takes a restart");
     w->arena = before->arena;
     w->shares = true;
-    return 0;
 }
 
 static int open_all(struct weir *w, const struct weir_options *options, const struct weir *before,
@@ -60,7 +58,7 @@ static int open_all(struct weir *w, const struct weir_options *options, const st
     if (result != 0)
         return result;
     if (same_arena(w, before))
-        result = share_arena(w, before, diag);
+        share_arena(w, before, diag);
     else
         result = open_arena(w, options, arena_diag);
     if (result != 0)

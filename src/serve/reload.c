@@ -95,6 +95,23 @@ static void warn_of_addresses(const struct wr_policy_settings *before,
         wr_log(WR_LOG_WARNING, "listen: new addresses and threads take effect at a restart");
 }
 
+/* The first line of |errors|. */
+static void first_line(const char *errors, char *out, size_t size)
+{
+    (void)snprintf(out, size, "%.*s", (int)strcspn(errors, "\n"), errors);
+}
+
+/* An event for each line of |errors|. */
+static void log_lines(enum wr_log_level level, const char *event, const char *errors)
+{
+    char line[WR_DETAIL_BYTES];
+
+    for (const char *at = errors; *at != '\0'; at += strcspn(at, "\n"), at += *at == '\n') {
+        first_line(at, line, sizeof line);
+        wr_log(level, event, wr_log_text("reason", line));
+    }
+}
+
 static void apply(struct wr_server *server, struct reload *reload)
 {
     struct wr_handle *before = server->current;
@@ -108,29 +125,23 @@ static void apply(struct wr_server *server, struct reload *reload)
     }
     for (unsigned i = 0; i < server->worker_count; i++)
         wr_worker_swap(server->workers[i], reload->handle);
-    wr_log(WR_LOG_INFO, "reloaded", wr_log_text("policy", server->options.policy_path),
-           wr_log_number("limits", (int64_t)weir_limit_count(reload->handle->weir)),
-           wr_log_number("generation", (int64_t)reload->handle->generation));
     (void)pthread_mutex_lock(&server->state_mutex);
     server->current = reload->handle;
     server->reloads_good++;
     server->refused[0] = '\0';
     (void)pthread_mutex_unlock(&server->state_mutex);
+    log_lines(WR_LOG_WARNING, "policy warning", reload->errors);
+    wr_log(WR_LOG_INFO, "reloaded", wr_log_text("policy", server->options.policy_path),
+           wr_log_number("limits", (int64_t)weir_limit_count(reload->handle->weir)),
+           wr_log_number("generation", (int64_t)reload->handle->generation));
     wr_handle_unref(before);
-}
-
-/* The first line of |errors|. */
-static void first_line(const char *errors, char *out, size_t size)
-{
-    (void)snprintf(out, size, "%.*s", (int)strcspn(errors, "\n"), errors);
 }
 
 static void refuse(struct wr_server *server, struct reload *reload, int result)
 {
     char line[WR_DETAIL_BYTES];
-    const char *at = reload->errors;
 
-    if (*at == '\0')
+    if (reload->errors[0] == '\0')
         (void)snprintf(reload->errors, reload->size, "%s: error: %s\n", server->options.policy_path,
                        weir_strerror(result));
     first_line(reload->errors, line, sizeof line);
@@ -138,10 +149,7 @@ static void refuse(struct wr_server *server, struct reload *reload, int result)
     server->reloads_refused++;
     memcpy(server->refused, line, sizeof line);
     (void)pthread_mutex_unlock(&server->state_mutex);
-    for (; *at != '\0'; at += strcspn(at, "\n"), at += *at == '\n') {
-        first_line(at, line, sizeof line);
-        wr_log(WR_LOG_ERROR, "reload refused, the old policy stays", wr_log_text("reason", line));
-    }
+    log_lines(WR_LOG_ERROR, "reload refused, the old policy stays", reload->errors);
     for (size_t i = 0; i < server->sockets.count; i++)
         wr_tls_free(reload->tls[i]);
     wr_handle_unref(reload->handle);

@@ -133,6 +133,15 @@ def test_a_bad_policy_is_refused_and_heard_of(serve):
         assert c.ask("counters").split()[:2] == ["1", "1"]
 
 
+def test_warnings_and_addresses_of_a_reload_are_logged(serve):
+    d = serve().ready()
+    d.policy.write_text(policy_text("{resp: 127.0.0.1:0, threads: 3}").replace("1MiB", "2MiB"))
+    d.signal(signal.SIGHUP)
+    d.event("reloaded")
+    d.event("listen: new addresses and threads take effect at a restart")
+    assert any("goes on with its size" in e["reason"] for e in d.events if e["event"] == "policy warning")
+
+
 def test_a_reload_asked_for_by_a_loop(serve):
     d = serve().ready()
     with Lines(d.address("resp")) as c:
