@@ -1,0 +1,73 @@
+/* Frames of HTTP/2 of any bytes, in pieces of any size, behind a good preface: the session answers,
+ * or ends, and leaves nothing behind. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "serve/grpc_session.h"
+
+#define OUTPUT_MAX ((size_t)8 << 20)
+
+static size_t written;
+
+static void require(bool holds)
+{
+    if (!holds)
+        abort();
+}
+
+static void call(void *context, struct weir_slice path, const uint8_t *bytes, size_t len,
+                 struct wr_grpc_reply *reply)
+{
+    volatile uint8_t sink = 0; /* a sanitizer sees every byte being read */
+
+    (void)context;
+    require(path.len > 0 && path.ptr[0] == '/' && len <= WR_GRPC_MESSAGE_MAX);
+    for (size_t i = 0; i < len; i++)
+        sink ^= bytes[i];
+    (void)sink;
+    *reply = (struct wr_grpc_reply){len % 3 == 1 ? WR_GRPC_UNKNOWN : WR_GRPC_OK, "no\n", bytes,
+                                    len < 100 ? len : 100};
+}
+
+static bool knows(void *context, struct weir_slice path)
+{
+    (void)context;
+    return path.len > 0 && path.ptr[0] == '/';
+}
+
+static void bad(void *context)
+{
+    (void)context;
+}
+
+static int write_bytes(void *context, const void *bytes, size_t len)
+{
+    (void)context;
+    (void)bytes;
+    written += len;
+    require(written < OUTPUT_MAX);
+    return 0;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static const uint8_t preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0";
+    static const struct wr_grpc_events events = {call, knows, bad, write_bytes};
+    struct wr_grpc *grpc = wr_grpc_new(&events, NULL, 0);
+    size_t piece = size > 0 ? (size_t)data[0] + 1 : 1;
+    int result;
+
+    written = 0;
+    require(grpc != NULL);
+    result = wr_grpc_read(grpc, preface, sizeof preface - 1, 0);
+    for (size_t at = 1; at < size && result == 0; at += piece) {
+        size_t len = size - at < piece ? size - at : piece;
+        result = wr_grpc_read(grpc, data + at, len, (int64_t)at * 1000);
+        if (result == 0 && at % 7 == 0)
+            result = wr_grpc_drain(grpc);
+    }
+    wr_grpc_free(grpc);
+    return 0;
+}
