@@ -180,6 +180,9 @@ enum weir_field_kind {
 WEIR_API size_t weir_field_count(const struct weir *w);
 WEIR_API const char *weir_field_name(const struct weir *w, size_t field);
 WEIR_API enum weir_field_kind weir_field_kind(const struct weir *w, size_t field);
+/* Must the host program give it? True for a WEIR_FIELD_KEY whose identity has no header, and that
+ * some limit counts by: left out, it is missing (when_missing) from every request. */
+WEIR_API bool weir_field_only_given(const struct weir *w, size_t field);
 
 /* ---- one limit, one key ------------------------------------------------------------------- */
 

@@ -206,6 +206,11 @@ enum weir_field_kind weir_field_kind(const struct weir *w, size_t field)
     return kind;
 }
 
+bool weir_field_only_given(const struct weir *w, size_t field)
+{
+    return wr_policy_only_given(w->policy, field);
+}
+
 /* ---- deciding ---------------------------------------------------------------------------- */
 
 /* Later moments are no times but mistakes: one of them, charged, would lock a key until then. */

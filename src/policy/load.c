@@ -284,3 +284,25 @@ const char *wr_policy_field(const struct wr_policy *policy, size_t index,
         *kind = policy->field_kinds[index];
     return policy->fields[index];
 }
+
+static bool counts_by(const struct wr_rule *rule, size_t identity)
+{
+    for (size_t i = 0; i < rule->parts; i++)
+        if (rule->part[i].source == WR_BY_IDENTITY && rule->part[i].identity == identity)
+            return true;
+    return false;
+}
+
+bool wr_policy_only_given(const struct wr_policy *policy, size_t field)
+{
+    size_t identity = 0;
+
+    while (identity < policy->identity_count && policy->identities[identity].given != (int)field)
+        identity++;
+    if (identity == policy->identity_count || policy->identities[identity].header >= 0)
+        return false;
+    for (size_t i = 0; i < policy->limit_count; i++)
+        if (counts_by(&policy->rules[i], identity))
+            return true;
+    return false;
+}

@@ -108,6 +108,30 @@ static void test_fields_are_found_once(void **state)
     wr_policy_free(policy);
 }
 
+static void test_only_given(void **state)
+{
+    struct wr_policy *policy =
+        policy_of("version: 1\n"
+                  "identity:\n"
+                  "  api_key: {header: X-Api-Key}\n"
+                  "  tenant: {given: true}\n"
+                  "  user: {given: true}\n"
+                  "  team: {header: X-Team, given: true}\n"
+                  "limits:\n"
+                  "  - {name: a, by: [api_key], rate: 1/second}\n"
+                  "  - {name: b, by: [ip, tenant], rate: 1/second}\n"
+                  "  - {name: c, by: [team], rate: 1/second}\n");
+    size_t count = wr_policy_field_count(policy);
+    (void)state;
+
+    /* user is not counted by, the others have a header */
+    for (size_t i = 0; i < count; i++)
+        assert_int_equal(wr_policy_only_given(policy, i),
+                         strcmp(wr_policy_field(policy, i, NULL), "tenant") == 0);
+    assert_false(wr_policy_only_given(policy, count));
+    wr_policy_free(policy);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -115,6 +139,7 @@ int main(void)
         cmocka_unit_test(test_errors_of_names),
         cmocka_unit_test(test_too_many),
         cmocka_unit_test(test_fields_are_found_once),
+        cmocka_unit_test(test_only_given),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
