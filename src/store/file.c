@@ -210,15 +210,31 @@ static int anonymous(const struct wr_arena_options *options, int *out, struct wr
 }
 
 /* Memory file systems do not write back. */
+static bool in_memory(const struct statfs *fs)
+{
+    return fs->f_type == TMPFS_MAGIC || fs->f_type == RAMFS_MAGIC || fs->f_type == HUGETLBFS_MAGIC;
+}
+
+/* Advises only what is true here: in a container /run is often on disk, and /dev/shm missing. */
 static void warn_of_disk(int fd, struct wr_diag *diag)
 {
+    static const char *const usual[] = {"/run", "/dev/shm"};
+    const char *advice = "mount a tmpfs for it";
+    char found[32];
     struct statfs fs;
 
-    if (fstatfs(fd, &fs) == 0 && fs.f_type != TMPFS_MAGIC && fs.f_type != RAMFS_MAGIC &&
-        fs.f_type != HUGETLBFS_MAGIC)
-        wr_diag_add(diag, WR_WARNING, 0, 0,
-                    "lies on a disk file system, whose write-back stalls decisions for tens of "
-                    "milliseconds; use a tmpfs such as /run or /dev/shm");
+    if (fstatfs(fd, &fs) != 0 || in_memory(&fs))
+        return;
+    for (size_t i = sizeof usual / sizeof usual[0]; i-- > 0;) {
+        if (statfs(usual[i], &fs) == 0 && in_memory(&fs)) {
+            (void)snprintf(found, sizeof found, "use a tmpfs such as %s", usual[i]);
+            advice = found;
+        }
+    }
+    wr_diag_add(diag, WR_WARNING, 0, 0,
+                "lies on a disk file system, whose write-back stalls decisions for tens of "
+                "milliseconds; %s",
+                advice);
 }
 
 int wr_file_open(const struct wr_arena_options *options, int *fd, struct wr_diag *diag)
