@@ -193,6 +193,7 @@ ngx_http_weir_postconfiguration(ngx_conf_t *cf)
     *h = ngx_http_weir_precontent_handler;
 
     ngx_http_weir_filter_init();
+    ngx_http_weir_warn_keys(cf, wmcf);
 
     return NGX_OK;
 }
@@ -285,6 +286,12 @@ ngx_http_weir_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
     }
 
     ngx_http_weir_warn_return(cf);
+
+    if (conf->keys && prev->keys && prev->keys != NGX_CONF_UNSET_PTR
+        && conf->keys != prev->keys)
+    {
+        ngx_http_weir_warn_lost_keys(cf, wmcf, prev->keys, conf->keys);
+    }
 
     return ngx_http_weir_resolve_keys(cf, wmcf, conf);
 }

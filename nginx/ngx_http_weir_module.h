@@ -26,7 +26,9 @@
 typedef struct {
     ngx_uint_t                  hash;       /* of the lower case name */
     ngx_str_t                   name;       /* lower case, if a header */
-    unsigned                    key:1;      /* given by "weir_key" */
+    unsigned                    key:1;      /* to be given by "weir_key" */
+    unsigned                    needed:1;   /* and by nothing else */
+    unsigned                    given:1;    /* some place with "weir on" does */
 } ngx_http_weir_field_t;
 
 
@@ -37,6 +39,7 @@ typedef struct {
     ngx_http_weir_field_t      *fields;
     ngx_uint_t                  nfields;
     uint64_t                    mask;       /* of the hashes of all headers */
+    ngx_uint_t                  used;       /* "weir on" somewhere */
 
     ngx_str_t                   policy;     /* full name of the file */
     u_char                     *conf_file;  /* where "weir_policy" stands */
@@ -99,6 +102,9 @@ char *ngx_http_weir_headers(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 char *ngx_http_weir_open(ngx_conf_t *cf, ngx_http_weir_main_conf_t *wmcf);
 char *ngx_http_weir_resolve_keys(ngx_conf_t *cf,
     ngx_http_weir_main_conf_t *wmcf, ngx_http_weir_loc_conf_t *wlcf);
+void ngx_http_weir_warn_keys(ngx_conf_t *cf, ngx_http_weir_main_conf_t *wmcf);
+void ngx_http_weir_warn_lost_keys(ngx_conf_t *cf,
+    ngx_http_weir_main_conf_t *wmcf, ngx_array_t *prev, ngx_array_t *own);
 void ngx_http_weir_warn_return(ngx_conf_t *cf);
 
 /* ngx_http_weir_handler.c */

@@ -10,16 +10,24 @@
 
 #include "ngx_http_weir_module.h"
 
+#include <linux/magic.h>
+#include <sys/vfs.h>
+
 
 #define NGX_HTTP_WEIR_ERRORS_SIZE  16384
 #define NGX_HTTP_WEIR_TEST_ARENA   (2 * 1024 * 1024)
+#define NGX_HTTP_WEIR_ARENA_ROOM   (64 * 1024 * 1024)  /* default size */
 
 
 static void ngx_http_weir_log_errors(ngx_conf_t *cf, u_char *errors);
 static char *ngx_http_weir_default_arena(ngx_conf_t *cf);
+static ngx_uint_t ngx_http_weir_in_memory(const char *folder, uint64_t *room);
+static ngx_int_t ngx_http_weir_check_owner(ngx_conf_t *cf, const char *path);
 static char *ngx_http_weir_read_fields(ngx_conf_t *cf,
     ngx_http_weir_main_conf_t *wmcf);
 static void ngx_http_weir_close(void *data);
+static ngx_uint_t ngx_http_weir_needs(ngx_http_weir_main_conf_t *wmcf,
+    ngx_str_t *name);
 static ngx_uint_t ngx_http_weir_always_returns(ngx_array_t *codes);
 
 
@@ -75,6 +83,12 @@ ngx_http_weir_open(ngx_conf_t *cf, ngx_http_weir_main_conf_t *wmcf)
     cln->handler = ngx_http_weir_close;
     cln->data = wmcf->weir;
 
+    if (options.arena_default
+        && ngx_http_weir_check_owner(cf, options.arena_default) != NGX_OK)
+    {
+        return NGX_CONF_ERROR;
+    }
+
     weir_answer_defaults(wmcf->weir, &wmcf->defaults);
 
     return ngx_http_weir_read_fields(cf, wmcf);
@@ -108,35 +122,95 @@ ngx_http_weir_log_errors(ngx_conf_t *cf, u_char *errors)
 
 /*
  * The arena of a policy that names none: a file, as an anonymous arena would
- * be forgotten at every reload.  One for each configuration file, in memory.
+ * be forgotten at every reload.  One for each configuration file, in memory:
+ * in /run if nginx is root's and /run is in memory, which it often is not in
+ * a container; there, and for other users, in /dev/shm.
  */
 
 static char *
 ngx_http_weir_default_arena(ngx_conf_t *cf)
 {
-    u_char     *path, *p;
-    uint32_t    id;
-    ngx_str_t  *conf_file;
+    u_char           *path, *shm, *p;
+    uint32_t          id;
+    uint64_t          room;
+    ngx_str_t        *conf_file;
+    ngx_file_info_t   fi;
 
-    path = ngx_palloc(cf->temp_pool, NGX_MAX_PATH);
+    path = ngx_palloc(cf->temp_pool, 2 * NGX_MAX_PATH);
     if (path == NULL) {
         return NULL;
     }
 
+    shm = path + NGX_MAX_PATH;
+
     conf_file = &cf->cycle->conf_file;
     id = ngx_crc32_long(conf_file->data, conf_file->len);
 
-    if (geteuid() == 0) {
-        p = ngx_sprintf(path, "/run/weir-nginx-%08xD.arena", id);
-
-    } else {
-        p = ngx_sprintf(path, "/dev/shm/weir-nginx-%ui-%08xD.arena",
-                        (ngx_uint_t) geteuid(), id);
-    }
-
+    p = ngx_sprintf(path, "/run/weir-nginx-%08xD.arena", id);
     *p = '\0';
 
+    p = ngx_sprintf(shm, "/dev/shm/weir-nginx-%ui-%08xD.arena",
+                    (ngx_uint_t) geteuid(), id);
+    *p = '\0';
+
+    if (geteuid() != 0) {
+        return (char *) shm;
+    }
+
+    if (ngx_http_weir_in_memory("/run", &room)) {
+        return (char *) path;
+    }
+
+    if (ngx_http_weir_in_memory("/dev/shm", &room)
+        && (room >= NGX_HTTP_WEIR_ARENA_ROOM
+            || ngx_file_info(shm, &fi) != NGX_FILE_ERROR))
+    {
+        return (char *) shm;
+    }
+
     return (char *) path;
+}
+
+
+static ngx_uint_t
+ngx_http_weir_in_memory(const char *folder, uint64_t *room)
+{
+    struct statfs  fs;
+
+    *room = 0;
+
+    if (statfs(folder, &fs) != 0
+        || (fs.f_type != TMPFS_MAGIC && fs.f_type != RAMFS_MAGIC))
+    {
+        return 0;
+    }
+
+    *room = (uint64_t) fs.f_bavail * (uint64_t) fs.f_bsize;
+
+    return 1;
+}
+
+
+/*
+ * Anybody can make files in /dev/shm, and the name can be guessed: an arena of
+ * another user could be changed by him.  The folder's sticky bit keeps him
+ * from replacing ours, hence asked after it was opened.
+ */
+
+static ngx_int_t
+ngx_http_weir_check_owner(ngx_conf_t *cf, const char *path)
+{
+    struct stat  st;
+
+    if (lstat(path, &st) != 0 || st.st_uid == geteuid()) {
+        return NGX_OK;      /* not there: the policy names another */
+    }
+
+    ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
+                  "the arena \"%s\" belongs to another user: remove it, or "
+                  "name one by \"arena: {path: ...}\" in the policy", path);
+
+    return NGX_ERROR;
 }
 
 
@@ -176,6 +250,7 @@ ngx_http_weir_read_fields(ngx_conf_t *cf, ngx_http_weir_main_conf_t *wmcf)
         if (weir_field_kind(wmcf->weir, i) == WEIR_FIELD_KEY) {
             ngx_memcpy(field->name.data, name, field->name.len);
             field->key = 1;
+            field->needed = weir_field_only_given(wmcf->weir, i);
             continue;
         }
 
@@ -204,6 +279,8 @@ ngx_http_weir_resolve_keys(ngx_conf_t *cf, ngx_http_weir_main_conf_t *wmcf,
     ngx_uint_t              i, f;
     ngx_http_weir_key_t    *key;
     ngx_http_weir_field_t  *field;
+
+    wmcf->used = 1;
 
     if (wlcf->keys == NULL) {
         return NGX_CONF_OK;
@@ -234,6 +311,7 @@ ngx_http_weir_resolve_keys(ngx_conf_t *cf, ngx_http_weir_main_conf_t *wmcf,
         }
 
         key[i].field = f;
+        wmcf->fields[f].given = 1;
     }
 
     return NGX_CONF_OK;
@@ -241,9 +319,96 @@ ngx_http_weir_resolve_keys(ngx_conf_t *cf, ngx_http_weir_main_conf_t *wmcf,
 
 
 /*
+ * An identity without a header that no "weir_key" gives is missing from every
+ * request.  Asked of the whole configuration: a limit is often meant for some
+ * locations only, and these are the policy's to know.
+ */
+
+void
+ngx_http_weir_warn_keys(ngx_conf_t *cf, ngx_http_weir_main_conf_t *wmcf)
+{
+    ngx_uint_t  i;
+
+    for (i = 0; wmcf->used && i < wmcf->nfields; i++) {
+
+        if (wmcf->fields[i].needed && !wmcf->fields[i].given) {
+            ngx_log_error(NGX_LOG_WARN, cf->log, 0,
+                          "no \"weir_key\" gives the identity \"%V\" where "
+                          "\"weir on\" is: it is missing from every request",
+                          &wmcf->fields[i].name);
+        }
+    }
+}
+
+
+/*
+ * A location with a "weir_key" of its own inherits none: one that is needed
+ * and is not said again is missing from its requests.
+ */
+
+void
+ngx_http_weir_warn_lost_keys(ngx_conf_t *cf, ngx_http_weir_main_conf_t *wmcf,
+    ngx_array_t *prev, ngx_array_t *own)
+{
+    ngx_uint_t                 i, k;
+    ngx_http_weir_key_t       *before, *key;
+    ngx_http_core_loc_conf_t  *clcf;
+
+    before = prev->elts;
+    key = own->elts;
+
+    for (i = 0; i < prev->nelts; i++) {
+
+        for (k = 0; k < own->nelts; k++) {
+            if (key[k].name.len == before[i].name.len
+                && ngx_strncmp(key[k].name.data, before[i].name.data,
+                               key[k].name.len)
+                   == 0)
+            {
+                break;
+            }
+        }
+
+        if (k < own->nelts || !ngx_http_weir_needs(wmcf, &before[i].name)) {
+            continue;
+        }
+
+        clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
+
+        ngx_log_error(NGX_LOG_WARN, cf->log, 0,
+                      "\"weir_key\" \"%V\" is not inherited in \"%V\", which "
+                      "has a \"weir_key\" of its own: the identity is missing "
+                      "from its requests; say it there too",
+                      &before[i].name, &clcf->name);
+    }
+}
+
+
+static ngx_uint_t
+ngx_http_weir_needs(ngx_http_weir_main_conf_t *wmcf, ngx_str_t *name)
+{
+    ngx_uint_t              i;
+    ngx_http_weir_field_t  *field;
+
+    for (i = 0; i < wmcf->nfields; i++) {
+        field = &wmcf->fields[i];
+
+        if (field->needed && field->name.len == name->len
+            && ngx_strncmp(field->name.data, name->data, name->len) == 0)
+        {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
+/*
  * "return" answers in the rewrite phase, before any limit.  Called while the
  * configuration of a server or location with "weir on" is merged: cf->ctx is
- * that of the place.
+ * that of the place.  A named or internal location is only reached by requests
+ * that were at another one before: to answer there is what it is for.
  */
 
 void
@@ -257,7 +422,7 @@ ngx_http_weir_warn_return(ngx_conf_t *cf)
 
     clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
 
-    if (clcf->noname) {
+    if (clcf->noname || clcf->named || clcf->internal == 1) {
         return;
     }
 

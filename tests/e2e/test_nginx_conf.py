@@ -109,6 +109,15 @@ def test_return_in_a_server_is_warned_of(gateway):
     assert code == 0 and '[warn] "return" in a server answers before any limit' in said
 
 
+def test_return_of_a_place_reached_by_redirect_is_not_warned_of(gateway):
+    """The recipe of docs/nginx.md, and an internal location for the same: the request has been decided before."""
+    recipe = re.search(r"```nginx\n(error_page 429 @slow;.*?)```", (ROOT / "docs" / "nginx.md").read_text(), re.S)
+    g = gateway(API, start=False, server=recipe.group(1) + """
+        error_page 404 /gone;
+        location /gone { internal; return 410; location /gone/nested { return 410; } }""")
+    assert g.test() == (0, "")
+
+
 USERS = """version: 1
 identity: {user: {given: true}, plan: {default: free}}
 limits: [{name: per-user, by: [user], when_missing: ip, rate: {free: 60/minute, pro: 600/minute}}]
@@ -118,8 +127,8 @@ limits: [{name: per-user, by: [user], when_missing: ip, rate: {free: 60/minute, 
 @pytest.mark.parametrize("example", sorted(ROOT.glob("examples/nginx/*.conf")), ids=lambda path: path.name)
 def test_examples_are_good(gateway, example):
     g = gateway(API, start=False)
-    g.policy_file.write_text(USERS)
     text = example.read_text()
+    g.policy_file.write_text(USERS if "weir_key user" in text else USERS.replace("by: [user], when_missing: ip", "by: [ip]"))
     for old, new in (("modules/ngx_http_weir_module.so", MODULE), ("/etc/weir/policy.yaml", g.policy_file),
                      ("/var/log/nginx", g.dir),
                      ("http {", f"http {{ access_log off; {g.temporary()}"), ("listen 80", f"listen 127.0.0.1:{g.port}")):
@@ -174,6 +183,43 @@ def test_keys(gateway):
     g = gateway(GIVEN, server="weir_key user $arg_user;")
     assert g.statuses(3, "/?user=ann") == [200, 200, 429]
     assert g.statuses(3, "/?user=bob") == [200, 200, 429]
+
+
+MISSING = re.compile(r'\[warn\] no "weir_key" gives the identity "([^"]+)"')
+LOST = re.compile(r'\[warn\] "weir_key" "([^"]+)" is not inherited in "([^"]+)"')
+
+
+@pytest.mark.parametrize("server, missing", [
+    ("", ["user"]),
+    ("weir_key user $arg_user;", []),
+    ("location /a { weir_key user $arg_user; proxy_pass http://127.0.0.1:%(up)d; }", []),
+    ("location /a { weir off; weir_key user $arg_user; return 200; }", ["user"]),
+    ("weir_key spare $arg_user;", ["user"]),
+])
+def test_a_key_that_nobody_gives_is_warned_of(gateway, server, missing):
+    """An identity without a header is missing from every request unless a weir_key gives it; of one with a header, or
+    that no limit counts by, nothing is said."""
+    g = gateway("""identity: {user: {given: true}, spare: {given: true}, api_key: {header: X-Api-Key}}
+limits: [{name: a, by: [user], rate: 2/hour}, {name: b, by: [api_key], when_missing: ip, rate: 2/hour}]
+""", start=False, server=server)
+    code, said = g.test()
+    assert (code, MISSING.findall(said)) == (0, missing), said
+
+
+def test_a_policy_used_nowhere_warns_of_no_key(gateway):
+    g = gateway(GIVEN, start=False, weir="off")
+    assert not MISSING.search(g.test()[1])
+
+
+def test_a_key_that_is_not_inherited_is_warned_of(gateway):
+    g = gateway("""identity: {user: {given: true}, team: {given: true}}
+limits: [{name: api, by: [user, team], rate: 2/hour}]
+""", start=False, server="""weir_key user $arg_user; weir_key team $arg_team;
+        location /one { weir_key team x; proxy_pass http://127.0.0.1:%(up)d; }
+        location /both { weir_key team x; weir_key user $arg_u; proxy_pass http://127.0.0.1:%(up)d; }
+        location /off { weir off; weir_key team x; return 200; }""")
+    code, said = g.test()
+    assert code == 0 and LOST.findall(said) == [("user", "/one")] and not MISSING.search(said), said
 
 
 def test_key_from_auth_request_in_precontent(gateway):

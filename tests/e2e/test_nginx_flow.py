@@ -326,6 +326,57 @@ def test_policy_without_an_arena_keeps_its_counts_over_reloads(gateway):
     os.unlink(files.pop())
 
 
+def mounts(*commands):
+    """A command that runs another where /run and /dev/shm are mounted otherwise; skips where that is not allowed."""
+    inside = ["unshare", "-m", "sh", "-ec", "\n".join([*commands, 'exec "$@"']), "sh"]
+    if shutil.which("unshare") is None or subprocess.run([*inside, "true"], capture_output=True).returncode != 0:
+        pytest.skip("may not mount file systems in a name space of its own (unshare -m)")
+    return inside
+
+
+TMPFS, DISK = "mount -t tmpfs tmpfs {at}", "mount --bind {dir}{at} {at}"
+
+
+def with_mounts(gateway, run, shm):
+    """A gateway with the default arena, and the command to start it under."""
+    if os.geteuid() != 0:
+        pytest.skip("not root: the default arena is in /dev/shm")
+    g = gateway(BURST, start=False, arena=None)
+    (g.dir / "run").mkdir()
+    (g.dir / "dev" / "shm").mkdir(parents=True)
+    kind = subprocess.run(["stat", "-f", "-c", "%T", g.dir], capture_output=True, text=True).stdout.strip()
+    if kind == "tmpfs":
+        pytest.skip(f"{g.dir} is itself in memory: TMPDIR on a disk, please")
+    return g, mounts(run.format(dir=g.dir, at="/run"), shm.format(dir=g.dir, at="/dev/shm"))
+
+
+@pytest.mark.parametrize("run, shm, folder, warning", [
+    (TMPFS, TMPFS, "run", None),
+    (DISK, TMPFS, "dev/shm", None),  # as in many a container
+    (DISK, TMPFS + " -o size=16m", "run", "use a tmpfs such as /dev/shm"),  # too small for the arena
+    (DISK, DISK, "run", "mount a tmpfs for it"),
+])
+def test_default_arena_is_in_memory_if_anything_is(gateway, run, shm, folder, warning):
+    g, command = with_mounts(gateway, run, shm)
+    g.start(command)
+    root = pathlib.Path(f"/proc/{g.master.pid}/root")
+    found = [*(root / "run").glob("weir-nginx-*.arena"), *(root / "dev/shm").glob("weir-nginx-*.arena")]
+    assert [str(path.parent.relative_to(root)) for path in found] == [folder]
+    assert re.findall(r"lies on a disk file system.*milliseconds; (.*)", g.errors()) == ([warning] if warning else [])
+
+
+def test_default_arena_of_another_user_is_refused(gateway):
+    """Whoever owns the arena can grant himself requests: in /dev/shm anybody could have made it first."""
+    g, command = with_mounts(gateway, DISK, DISK)
+    g.start(command)
+    g.stop()
+    (arena,) = (g.dir / "run").glob("weir-nginx-*.arena")
+    os.chown(arena, 65534, 65534)
+    with pytest.raises(AssertionError, match="belongs to another user: remove it"):
+        g.start(command)
+    g.log.write_text(g.errors().replace("[emerg]", "[expected]"))
+
+
 def test_single_process(gateway):
     g = gateway(BURST, main="master_process off;")
     assert g.get("/").one("X-RateLimit-Remaining") == "99"
