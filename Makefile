@@ -4,18 +4,20 @@ BUILD ?= build
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
-run: deps-run build ## the gateway on port 8080 in front of a demo API; Ctrl-C stops it
+run: deps-run setup ## the gateway on port 8080 in front of a demo API; Ctrl-C stops it
+	@ninja -C $(BUILD) gateway
 	@scripts/run.sh $(BUILD)
 
-check: deps-check build ## all tests
+check: deps-check setup ## all tests
+	@ninja -C $(BUILD)
 	@scripts/check.sh $(BUILD)
 
-bench: deps-bench build ## comparisons with peers, as JSON lines and a table
+bench: deps-bench setup ## comparisons with peers, as JSON lines and a table
+	@ninja -C $(BUILD) benches
 	@scripts/bench.sh $(BUILD)
 
-build: deps-build ## build/weir, build/libweir.so and .a, build/ngx_http_weir_module.so
-	@test -f $(BUILD)/build.ninja || meson setup $(BUILD) --buildtype=release
-	@ninja -C $(BUILD)
+build: deps-build setup ## build/weir, build/libweir.so and .a, build/ngx_http_weir_module.so
+	@ninja -C $(BUILD) product
 
 asan: deps-check ## unit, model, golden and store tests under ASan and UBSan
 	@scripts/sanitize.sh address,undefined
@@ -36,13 +38,17 @@ cover: deps-check ## line coverage of the unit tests
 	@scripts/cover.sh
 
 install: build ## into DESTDIR, as root
-	@meson install -C $(BUILD)
+	@meson install -C $(BUILD) --no-rebuild
 
 clean: ## remove what was built
 	rm -rf $(BUILD) build-*
 
+setup: # after the dependencies, which Meson is one of
+	@test -f $(BUILD)/build.ninja || meson setup $(BUILD) --buildtype=release
+
 deps-build deps-run deps-check deps-bench:
 	@scripts/setup.sh $(@:deps-%=%)
 
-.PHONY: help run check bench build asan tsan valgrind fuzz lint cover install clean \
+.NOTPARALLEL:
+.PHONY: help run check bench build asan tsan valgrind fuzz lint cover install clean setup \
 	deps-build deps-run deps-check deps-bench
