@@ -13,6 +13,11 @@ die() {
     exit 1
 }
 
+port_is_sound() {
+    [[ $port =~ ^[0-9]{1,5}$ ]] && [ "$((10#$port))" -ge 1 ] && [ "$((10#$port))" -le 65535 ]
+}
+port_is_sound || die "PORT is \"$port\": expected a number from 1 to 65535, as in PORT=8081 make run"
+port=$((10#$port))
 [ -f "$module" ] || die "no $module: is nginx-dev installed? (scripts/setup.sh build, then make build)"
 PATH=$PATH:/usr/sbin
 command -v nginx >/dev/null || die "nginx is not installed (scripts/setup.sh run)"
@@ -27,7 +32,7 @@ chmod 711 "$dir" # nginx's workers are not root
 nginx= api= log=
 
 stop() {
-    trap '' INT TERM
+    trap '' INT TERM HUP
     for pid in $nginx $api $log; do
         kill -TERM "$pid" 2>/dev/null || true
     done
@@ -37,6 +42,7 @@ stop() {
 trap stop EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
+trap 'exit 129' HUP # the terminal is gone
 
 python3 "$demo/api.py" "$dir/api.port" &
 api=$!
@@ -59,7 +65,8 @@ error_log $dir/error.log notice;
 events { worker_connections 1024; }
 http {
     log_format weir '\$time_iso8601 \$status \$request_method \$request_uri '
-                    '\$weir_verdict limit=\$weir_limit remaining=\$weir_remaining delay=\$weir_delay';
+                    '\$weir_verdict limit=\$weir_limit remaining=\$weir_remaining delay=\$weir_delay '
+                    'at=\$msec took=\$request_time';
     access_log $dir/access.log weir;
     client_body_temp_path $dir/t1;
     proxy_temp_path $dir/t2;
@@ -127,6 +134,10 @@ Ctrl-C stops it.
 EOF
 tail -q -n +1 -f "$dir/access.log" --pid="$nginx" &
 log=$!
-wait -n "$nginx" "$api" || true
+code=0
+wait -n -p ended "$nginx" "$api" || code=$?
+# Where SIGINT was ignored when this began (nohup, cmd &) no shell can trap it: nginx gets it all the same, and
+# ends as it was told. That is no failure.
+[ "$ended" = "$nginx" ] && [ "$code" = 0 ] && exit 0
 cat "$dir/error.log" >&2
 die "nginx or the demo API has ended"

@@ -357,7 +357,10 @@ def test_a_bad_policy(weir, tmp_path):
 def test_progress_on_a_terminal(weir, tmp_path):
     """Long logs say how far they are; short ones, and files, are left alone."""
     policy = one_limit(tmp_path, "by: [ip], rate: 1/hour")
-    master, slave = os.openpty()
+    try:
+        master, slave = os.openpty()
+    except OSError as e:
+        pytest.skip(f"no terminal can be had: os.openpty: {e}; is /dev/pts mounted?")
     replay = subprocess.Popen([weir, "replay", "-c", policy, "--json"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                               stderr=slave)
     os.close(slave)
