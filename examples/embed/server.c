@@ -2,6 +2,7 @@
  *
  *     cc server.c -o server $(pkg-config --cflags --libs libweir) && ./server policy.yaml 8090 */
 #include <arpa/inet.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,14 +13,20 @@ int main(int argc, char **argv)
 {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     int listener = socket(AF_INET, SOCK_STREAM, 0), on = 1;
-    char errors[2048], request[2048], peer[INET_ADDRSTRLEN], buffer[WEIR_HEADERS_BYTES];
+    char errors[2048], request[2048], peer[INET_ADDRSTRLEN], buffer[WEIR_HEADERS_BYTES], *rest = "";
+    long port = argc == 3 ? strtol(argv[2], &rest, 10) : 0;
     struct weir *weir;
 
-    if (argc != 3 || weir_open(&weir, argv[1], NULL, errors, sizeof errors) != 0) {
-        fprintf(stderr, "usage: server POLICY PORT\n%s", argc == 3 ? errors : "");
+    if (port < 1 || port > 65535 || *rest != '\0') {
+        fprintf(stderr, "usage: server POLICY PORT\n");
         return 1;
     }
-    address.sin_port = htons((uint16_t)atoi(argv[2]));
+    if (weir_open(&weir, argv[1], NULL, errors, sizeof errors) != 0) {
+        fprintf(stderr, "%s", errors);
+        return 1;
+    }
+    signal(SIGPIPE, SIG_IGN); /* a caller that is gone is no reason to end */
+    address.sin_port = htons((uint16_t)port);
     setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
     if (bind(listener, (void *)&address, sizeof address) != 0 || listen(listener, 64) != 0) {
         perror("server");
@@ -31,6 +38,8 @@ int main(int argc, char **argv)
         struct weir_answer answer;
         char *path, *end;
 
+        if (caller < 0)
+            continue; /* it left before it was accepted */
         ssize_t got = read(caller, request, sizeof request - 1);
         request[got > 0 ? got : 0] = '\0';
         if ((path = strchr(request, ' ')) != NULL && (end = strchr(path + 1, ' ')) != NULL) {
@@ -42,10 +51,13 @@ int main(int argc, char **argv)
                                                .cost_units = -1,
                                                .plan = -1},
                         weir_now(weir), &answer);
-            dprintf(caller, "HTTP/1.1 %s\r\n", answer.outcome == WEIR_DENY ? "429 Too Many Requests" : "200 OK");
-            int n = weir_answer_headers(weir, &answer, WEIR_HEADERS_DEFAULT, headers, buffer, sizeof buffer);
+            dprintf(caller, "HTTP/1.1 %s\r\n",
+                    answer.outcome == WEIR_DENY ? "429 Too Many Requests" : "200 OK");
+            int n = weir_answer_headers(weir, &answer, WEIR_HEADERS_DEFAULT, headers, buffer,
+                                        sizeof buffer);
             for (int i = 0; i < n; i++)
-                dprintf(caller, "%s: %.*s\r\n", headers[i].name, (int)headers[i].value.len, headers[i].value.ptr);
+                dprintf(caller, "%s: %.*s\r\n", headers[i].name, (int)headers[i].value.len,
+                        headers[i].value.ptr);
             dprintf(caller, "Connection: close\r\nContent-Length: 0\r\n\r\n");
             weir_release(weir, &answer, weir_now(weir));
         }
