@@ -9,7 +9,7 @@ from gateway import Gateway
 POLICY = """identity:
   ip: {from: x-forwarded-for, trusted: [127.0.0.1]}
 limits:
-  - {name: per-ip, by: [ip], rate: 20/second burst 5, algorithm: token-bucket}
+  - {name: per-ip, by: [ip], rate: 2/second burst 5, algorithm: token-bucket}
 """
 JSON_LOG = """log_format replay escape=json '{"time":"$msec","ip":"127.0.0.1","method":"$request_method",'
     '"path":"$request_uri","status":$status,"verdict":"$weir_verdict","headers":{"X-Forwarded-For":"$http_x_forwarded_for"}}';"""
@@ -34,6 +34,7 @@ def test_totals_per_client(weir):
         pair = refused.setdefault(got["headers"]["X-Forwarded-For"], [0, 0])
         pair[0] += got["verdict"] == "deny"
         pair[1] += want["verdict"] == "deny"
+    # At two a second most are refused however slow the machine is.
     # The log has arrival times to the ms, decisions are to the ns: a request at the edge may fall either way.
     assert sum(got for got, _ in refused.values()) > 50
     for client, (got, want) in refused.items():

@@ -9,45 +9,47 @@ import time
 
 import pytest
 
-from gateway import gateway  # noqa: F401 (a fixture)
+from gateway import gateway, late  # noqa: F401 (a fixture)
 
 THREE = "limits: [{name: api, by: [ip], rate: 3/hour, algorithm: token-bucket}]\n"
 
 
-def check_reset(answer, seconds):
-    """X-RateLimit-Reset is the epoch second at which all is there again: |seconds| from now, rounded up."""
+def check_reset(answer, start, seconds):
+    """X-RateLimit-Reset is the epoch second at which all is there again, rounded up: |seconds| after the first request,
+    which was some time between |start| and now."""
     value = int(answer.one("X-RateLimit-Reset"))
-    assert math.ceil(time.time() + seconds) - 2 <= value <= math.ceil(time.time() + seconds) + 1
+    assert math.ceil(start + seconds) - 1 <= value <= math.ceil(time.time() + seconds) + 1
 
 
 def test_allow_then_refuse_with_exact_fields(gateway):
     g = gateway(THREE)
+    start = time.time()
     for left in (2, 1, 0):
         a = g.get("/x?q=1")
         assert (a.status, a.body) == (200, b"ok GET /x?q=1\n")
         assert a.one("X-RateLimit-Limit") == "3"
         assert a.one("X-RateLimit-Remaining") == str(left)
         assert a.one("RateLimit-Policy") == '"api";q=3;w=3600'
-        assert a.one("RateLimit") == f'"api";r={left};t=1200'  # one unit each 20 minutes
-        check_reset(a, 1200 * (3 - left))
+        assert late(a.one("RateLimit"), 1200) == f'"api";r={left};t=1200'  # one unit each 20 minutes
+        check_reset(a, start, 1200 * (3 - left))
         assert not a.all("Retry-After") and not a.all("Cache-Control")
     a = g.get("/x")
     assert a.status == 429
-    assert a.one("Retry-After") == "1200"
+    assert late(a.one("Retry-After"), 1200) == "1200"
     assert a.one("Cache-Control") == "no-store"
     assert a.one("Content-Type") == "application/problem+json"
     assert a.one("X-RateLimit-Limit") == "3"
     assert a.one("X-RateLimit-Remaining") == "0"
     assert a.one("RateLimit-Policy") == '"api";q=3;w=3600'
-    assert a.one("RateLimit") == '"api";r=0;t=1200'
-    check_reset(a, 3600)
+    assert late(a.one("RateLimit"), 1200) == '"api";r=0;t=1200'
+    check_reset(a, start, 3600)
     assert int(a.one("Content-Length")) == len(a.body)
     body = json.loads(a.body)
     assert body["type"] == "https://iana.org/assignments/http-problem-types#quota-exceeded"
     assert body["status"] == 429
     assert body["violated-policies"] == ["api"]
     assert body["error"] == "rate_limit_exceeded"
-    assert body["retry_after"] == 1200
+    assert 1140 <= body["retry_after"] <= 1200
     assert body["limit"] == "api"
 
 
@@ -59,7 +61,7 @@ def test_head_has_no_body_but_its_length(gateway):
     head, _, body = got.partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 429 ") and body == b""
     assert f"Content-Length: {len(get.body)}".encode() in head
-    assert b"\r\nRetry-After: 1200\r\n" in head + b"\r\n"
+    assert "\r\nRetry-After: 1200\r\n" in late(head.decode(), 1200) + "\r\n"
 
 
 def test_options_pass_uncounted(gateway):
@@ -104,7 +106,7 @@ def test_presets(gateway, presets, names):
     assert sorted(n for n, _ in a.fields if "ratelimit" in n.lower()) == sorted(names)
     g.get("/")
     a = g.get("/")  # refused: these two whatever the presets
-    assert (a.status, a.one("Retry-After"), a.one("Cache-Control")) == (429, "1800", "no-store")
+    assert (a.status, late(a.one("Retry-After"), 1800), a.one("Cache-Control")) == (429, "1800", "no-store")
     assert sorted(n for n, _ in a.fields if "ratelimit" in n.lower()) == sorted(names)
 
 
@@ -241,7 +243,7 @@ def test_http_1_0(gateway):
 def test_http2_curl(gateway):
     g = gateway(THREE, listen="http2")
     command = ["curl", "-s", "-i", "--http2-prior-knowledge", f"http://127.0.0.1:{g.port}/"]
-    runs = [subprocess.run(command, capture_output=True, text=True, timeout=20).stdout for _ in range(4)]
+    runs = [late(subprocess.run(command, capture_output=True, text=True, timeout=60).stdout, 1200) for _ in range(4)]
     assert [r.split()[1] for r in runs] == ["200", "200", "200", "429"]
     assert 'ratelimit: "api";r=2;t=1200' in runs[0]
     assert "retry-after: 1200" in runs[3] and "x-ratelimit-remaining: 0" in runs[3]
@@ -253,7 +255,7 @@ def test_http2_streams_of_one_connection(gateway):
         pytest.skip("nghttp is not installed (nghttp2-client)")
     g = gateway("limits: [{name: api, by: [ip], rate: 7/hour, algorithm: token-bucket}]\n", listen="http2")
     done = subprocess.run(["nghttp", "-n", "-s", *[f"http://127.0.0.1:{g.port}/{i}" for i in range(20)]],
-                          capture_output=True, text=True, timeout=20)
+                          capture_output=True, text=True, timeout=60)
     codes = re.findall(r" (200|429) +\d+\S* /", done.stdout)
     assert sorted(codes) == ["200"] * 7 + ["429"] * 13, done.stdout
 
@@ -267,7 +269,7 @@ def test_http2_refused_posts_with_body(gateway):
     big = g.dir / "big"
     big.write_bytes(b"x" * 300_000)
     done = subprocess.run(["nghttp", "-n", "-s", "-d", big, *[f"http://127.0.0.1:{g.port}/{i}" for i in range(4)]],
-                          capture_output=True, text=True, timeout=20)
+                          capture_output=True, text=True, timeout=60)
     codes = re.findall(r" (200|429) +\d+\S* /", done.stdout)
     assert sorted(codes) == ["200"] + ["429"] * 3, done.stdout
 
@@ -282,10 +284,10 @@ def test_error_page_is_charged_once_and_has_the_fields(gateway):
     a = g.get("/")
     assert (a.status, a.body) == (429, b"file\n")
     assert a.one("Content-Type") == "text/html"
-    assert (a.one("Retry-After"), a.one("Cache-Control")) == ("1200", "no-store")
-    assert a.one("RateLimit") == '"api";r=0;t=1200'
+    assert (late(a.one("Retry-After"), 1200), a.one("Cache-Control")) == ("1200", "no-store")
+    assert late(a.one("RateLimit"), 1200) == '"api";r=0;t=1200'
     # the location of the page has weir on: it charges nothing, or the next would wait longer
-    assert g.get("/").one("Retry-After") == "1200"
+    assert late(g.get("/").one("Retry-After"), 1200) == "1200"
 
 
 def test_error_page_with_variables(gateway):
@@ -293,8 +295,8 @@ def test_error_page_with_variables(gateway):
         location @slow { return 429 "$weir_verdict $weir_reason $weir_limit $weir_remaining $weir_retry_after"; }""")
     g.statuses(3)
     a = g.get("/")
-    assert (a.status, a.body) == (429, b"deny limit api 0 1200")
-    assert a.one("Retry-After") == "1200"
+    assert (a.status, late(a.body.decode(), 1200)) == (429, "deny limit api 0 1200")
+    assert late(a.one("Retry-After"), 1200) == "1200"
 
 
 def test_error_page_from_an_upstream_sends_no_field_twice(gateway):
@@ -303,7 +305,7 @@ def test_error_page_from_an_upstream_sends_no_field_twice(gateway):
     g.statuses(3)
     a = g.get("/")
     assert a.status == 429
-    assert (a.one("Retry-After"), a.one("Cache-Control")) == ("1200", "no-store")
+    assert (late(a.one("Retry-After"), 1200), a.one("Cache-Control")) == ("1200", "no-store")
 
 
 def test_error_page_of_another_status_is_charged_once(gateway):
@@ -336,4 +338,4 @@ def test_variables_in_the_log(gateway):
     said = [re.search(r"verdict=.* plan=\S+", line).group() for line in mine]
     assert said[:3] == [
         f"verdict=allow reason=- limit=api remaining={left} retry=- delay=0.000 plan=default" for left in (2, 1, 0)]
-    assert said[3] == "verdict=deny reason=limit limit=api remaining=0 retry=1200 delay=0.000 plan=default"
+    assert late(said[3], 1200) == "verdict=deny reason=limit limit=api remaining=0 retry=1200 delay=0.000 plan=default"

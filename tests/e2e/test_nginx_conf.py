@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from gateway import MODULE, ROOT, gateway  # noqa: F401 (a fixture)
+from gateway import MODULE, ROOT, gateway, late  # noqa: F401 (a fixture)
 
 API = "limits: [{name: api, by: [ip], rate: 100/hour, algorithm: token-bucket}]\n"
 
@@ -316,7 +316,7 @@ def test_shadow(gateway):
 """)
     answers = [g.get("/") for _ in range(4)]
     assert [a.status for a in answers] == [200] * 4
-    assert [a.one("RateLimit") for a in answers] == [f'"real";r={n};t=360' for n in (9, 8, 7, 6)]
+    assert [late(a.one("RateLimit"), 360) for a in answers] == [f'"real";r={n};t=360' for n in (9, 8, 7, 6)]
     verdicts = [re.search(r"verdict=(\S+) reason=\S+ limit=(\S+)", x).groups() for x in g.access(8) if "verdict=-" not in x]
     assert [v for v, _ in verdicts] == ["allow", "allow", "shadow", "shadow"]
     assert verdicts[2][1] == "new"

@@ -15,70 +15,108 @@ import pytest
 
 from gateway import Gateway, gateway  # noqa: F401 (a fixture)
 
-BURST = "limits: [{name: burst, by: [ip], rate: 100/hour, algorithm: token-bucket}]\n"
+# Rates are slow, or their times are compared one way only: on a machine that stalls anything may be late, and then
+# nothing here may fail. What may never be is early.
+BURST = "limits: [{name: burst, by: [ip], rate: 100/day, algorithm: token-bucket}]\n"
 QUEUE = "limits: [{name: queue, by: [ip], rate: 20/second queue 9, algorithm: leaky-bucket}]\n"
-# A slow upstream: at 2000 bytes a second the 10 000 bytes of /slow take 5 s.
+LONG_QUEUE = """limits:
+  - {name: queue, match: {path: /q}, by: [ip], rate: 1/hour queue 9, algorithm: leaky-bucket}
+"""
+# A slow upstream: at 2000 bytes a second the 200 000 bytes of /slow take 100 s.
 SLOW = "location /slow { limit_rate 2000; alias %(dir)s/html/slow; }"
 
 
-def at_once(gate, count, path="/", threads=16):
-    """|count| requests from |threads| threads: [(status, seconds since the start)]."""
-    start = time.monotonic()
+def at_once(gate, count, path="/"):
+    """|count| requests from as many threads: their statuses."""
+    with concurrent.futures.ThreadPoolExecutor(count) as pool:
+        return list(pool.map(lambda _: gate.get(path).status, range(count)))
 
-    def one(_):
-        status = gate.get(path).status
-        return status, time.monotonic() - start
 
-    with concurrent.futures.ThreadPoolExecutor(threads) as pool:
-        return list(pool.map(one, range(count)))
+def delayed(gate):
+    """How many requests it has begun to hold back: by its debug log."""
+    return gate.errors().count("weir: outcome:1 ")
+
+
+def ask_delayed(gate, path, count):
+    """Send |count| requests that will be delayed; their sockets, once all of them are."""
+    socks = []
+    for _ in range(count):
+        s = socket.create_connection(("127.0.0.1", gate.port), timeout=60)
+        s.sendall(b"GET %s HTTP/1.1\r\nHost: x\r\n\r\n" % path.encode())
+        socks.append(s)
+    Gateway.wait_for(lambda: delayed(gate) == count)
+    return socks
+
+
+def decided(gate, count):
+    """What the gateway logged of |count| requests that it decided: dicts, times in s, in the order of the log."""
+    path = gate.dir / "access.log"
+
+    def lines():
+        return [x for x in path.read_text(errors="replace").splitlines() if "verdict=-" not in x] if path.exists() else []
+    Gateway.wait_for(lambda: len(lines()) >= count)
+    return [{"status": int(line.split()[0]), "verdict": re.search(r"verdict=(\S+)", line).group(1),
+             **{name: float(re.search(rf" {name}=(\S+)", line).group(1).replace("-", "0"))
+                for name in ("delay", "at", "took")}} for line in lines()]
 
 
 # ---- delays --------------------------------------------------------------------------------------------
 
 
 def test_leaky_bucket_spaces_requests(gateway):
-    """Five a second, nine may queue: of twelve at once ten leave 200 ms apart, two are refused at once."""
+    """Five a second: of ten at once each is sent on when it is its turn, by the server's own log (whole ms)."""
     g = gateway("limits: [{name: queue, by: [ip], rate: 5/second queue 9, algorithm: leaky-bucket}]\n")
-    got = at_once(g, 12, threads=12)
-    assert sorted(status for status, _ in got) == [200] * 10 + [429] * 2
-    assert max(t for status, t in got if status == 429) < 0.2
-    departures = []
-    for line in g.access(22):  # ten are also of the API's server
-        delay, at, took = (float(re.search(rf"{name}=([\d.]+|-)", line).group(1).replace("-", "0"))
-                           for name in ("delay", "at", "took"))
-        if "verdict=-" in line or line.startswith("429"):
-            continue
-        assert took >= delay - 0.001  # never sent on before its time; both in whole ms
-        assert took <= delay + 0.200  # nor long after it, on a busy machine
-        departures.append(at - took + delay)
-    departures.sort()
-    for i, departure in enumerate(departures):  # exact, but for nginx's clock: when it woke up
-        assert abs(departure - departures[0] - i * 0.200) < 0.030
+    assert at_once(g, 10) == [200] * 10
+    requests = decided(g, 10)
+    first = min(r["at"] - r["took"] for r in requests)
+    for r in requests:
+        assert r["took"] >= r["delay"] - 0.002
+    for i, ended in enumerate(sorted(r["at"] for r in requests)):
+        assert ended >= first + i * 0.200 - 0.005
+
+
+def test_leaky_bucket_reckons_delays_and_refuses_what_does_not_fit(gateway):
+    """One an hour, nine may queue: the delays are whole hours less the time that has passed; then it is full."""
+    g = gateway(LONG_QUEUE, errors="debug")
+    start = time.monotonic()
+    assert g.get("/q").status == 200
+    waiting = ask_delayed(g, "/q", 9)
+    assert g.statuses(2, "/q") == [429, 429]
+    assert g.get("/other").status == 200
+    for s in waiting:
+        s.close()
+    passed = time.monotonic() - start
+    requests = decided(g, 12)
+    assert sorted(r["status"] for r in requests if r["verdict"] == "delay") == [499] * 9
+    delays = sorted(r["delay"] for r in requests if r["verdict"] == "delay")
+    for i, delay in enumerate(delays, 1):
+        assert 3600 * i - passed - 1 <= delay <= 3600 * i
 
 
 def test_delay_is_never_short(gateway):
     """One request after the other: each leaves 50 ms after the one before."""
     g = gateway(QUEUE)
     c = g.connect()
-    g.get("/", connection=c)
     start = time.monotonic()
-    for _ in range(10):
+    for _ in range(11):
         g.get("/", connection=c)
-    # Ten gaps since the first departure, which was up to one answer before the start.
-    assert time.monotonic() - start >= 10 * 0.050 - 0.020
+    assert time.monotonic() - start >= 10 * 0.050 - 0.002
 
 
 def test_delayed_on_http2(gateway):
     if shutil.which("nghttp") is None:
         pytest.skip("nghttp is not installed (nghttp2-client)")
-    g = gateway(QUEUE, listen="http2")
+    g = gateway("""limits:
+  - {name: queue, by: [ip], rate: 20/second queue 9, algorithm: leaky-bucket}
+  - {name: refused, match: {path: /refused}, by: [ip], rate: 0/hour, algorithm: token-bucket}
+""", listen="http2")
     start = time.monotonic()
-    done = subprocess.run(["nghttp", "-n", "-s", *[f"http://127.0.0.1:{g.port}/{i}" for i in range(12)]],
-                          capture_output=True, text=True, timeout=20)
+    done = subprocess.run(["nghttp", "-n", "-s", *[f"http://127.0.0.1:{g.port}/{i}" for i in range(10)],
+                           f"http://127.0.0.1:{g.port}/refused"], capture_output=True, text=True, timeout=60)
     took = time.monotonic() - start
     codes = re.findall(r" (200|429) +\d+\S* /", done.stdout)
-    assert sorted(codes) == ["200"] * 10 + ["429"] * 2, done.stdout
-    assert took >= 0.45
+    assert sorted(codes) == ["200"] * 10 + ["429"], done.stdout
+    assert took >= 0.45 - 0.002
 
 
 def test_shadow_does_not_hide_a_delay(gateway):
@@ -89,52 +127,51 @@ def test_shadow_does_not_hide_a_delay(gateway):
     c = g.connect()
     start = time.monotonic()
     assert [g.get("/", connection=c).status for _ in range(5)] == [200] * 5
-    assert time.monotonic() - start >= 0.190
+    assert time.monotonic() - start >= 4 * 0.050 - 0.002
 
 
 def test_client_gone_during_a_delay(gateway):
     """Eight clients leave while they are delayed; the server neither crashes nor serves them."""
-    g = gateway("limits: [{name: queue, by: [ip], rate: 5/second queue 50, algorithm: leaky-bucket}]\n")
-    g.get("/")
-    socks = []
-    for _ in range(8):
-        s = socket.create_connection(("127.0.0.1", g.port))
-        s.sendall(b"GET /gone HTTP/1.1\r\nHost: x\r\n\r\n")
-        socks.append(s)
-    time.sleep(0.05)
-    for s in socks:
+    g = gateway(LONG_QUEUE, errors="debug")
+    assert g.get("/q").status == 200
+    waiting = ask_delayed(g, "/q", 8)
+    for s in waiting:
         s.close()
-    lines = g.access(9, 8)
-    assert sum(line.startswith("499 ") for line in lines) >= 7  # the first may have been sent on
+    assert [r["status"] for r in decided(g, 9)] == [200] + [499] * 8
     assert g.get("/").status == 200
     assert len(g.workers()) == 1
 
 
 def test_http2_client_gone_during_a_delay(gateway):
-    g = gateway("limits: [{name: queue, by: [ip], rate: 1/second queue 50, algorithm: leaky-bucket}]\n", listen="http2")
-    command = ["curl", "-s", "-o", "/dev/null", "--http2-prior-knowledge", f"http://127.0.0.1:{g.port}/"]
-    assert subprocess.run(command, timeout=10).returncode == 0
-    assert subprocess.run([*command, "-m", "0.2"], timeout=10).returncode == 28
-    assert subprocess.run([*command, "-m", "0.2"], timeout=10).returncode == 28
-    assert len(g.access(3)) == 3
-    assert subprocess.run(command, timeout=10).returncode == 0
+    g = gateway(LONG_QUEUE, listen="http2", errors="debug")
+    url = f"http://127.0.0.1:{g.port}"
+    command = ["curl", "-s", "-o", "/dev/null", "--http2-prior-knowledge"]
+    assert subprocess.run([*command, f"{url}/q"], timeout=60).returncode == 0
+    gone = [subprocess.Popen([*command, f"{url}/q"]) for _ in range(2)]
+    Gateway.wait_for(lambda: delayed(g) == 2)
+    for process in gone:
+        assert process.poll() is None  # still waiting
+        process.kill()
+        process.wait()
+    assert sorted(r["status"] for r in decided(g, 3)) == [200, 499, 499]
+    assert subprocess.run([*command, f"{url}/"], timeout=60).returncode == 0
     assert len(g.workers()) == 1
 
 
 # ---- places (concurrency) ------------------------------------------------------------------------------
 
 
-def slow_gateway(gateway, **more):
-    """Two at a time. GET /slow trickles for about 5 s."""
-    g = gateway("limits: [{name: places, match: {path: /slow}, by: [ip], concurrent: 2, hold: 8s}]\n", start=False,
-                api=SLOW, server="proxy_buffering off;", **more)
-    (g.dir / "html" / "slow").write_bytes(b"x" * 10_000)
+def slow_gateway(gateway, hold="1h"):
+    """Two at a time. GET /slow trickles for about 100 s."""
+    g = gateway(f"limits: [{{name: places, match: {{path: /slow}}, by: [ip], concurrent: 2, hold: {hold}}}]\n",
+                start=False, api=SLOW, server="proxy_buffering off;")
+    (g.dir / "html" / "slow").write_bytes(b"x" * 200_000)
     return g.start()
 
 
 def open_slow(gate):
     """Send GET /slow and read its status; the rest keeps trickling."""
-    s = socket.create_connection(("127.0.0.1", gate.port), timeout=10)
+    s = socket.create_connection(("127.0.0.1", gate.port), timeout=60)
     s.sendall(b"GET /slow HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
     return s, int(s.recv(4096).split()[1])
 
@@ -151,7 +188,7 @@ def test_places_are_held_while_streaming_and_freed_on_abort(gateway):
     assert (first, second, third) == (200, 200, 429)
     c.close()
     a.close()
-    Gateway.wait_for(lambda: open_slow_status(g) == 200, 4)  # well before hold
+    Gateway.wait_for(lambda: open_slow_status(g) == 200)  # long before hold
     b.close()
 
 
@@ -164,16 +201,14 @@ def open_slow_status(gate):
 
 def test_places_are_freed_when_a_delayed_client_leaves(gateway):
     g = gateway("""limits:
-  - {name: places, by: [ip], concurrent: 1, hold: 60s}
-  - {name: queue, match: {path: /q}, by: [ip], rate: 1/minute queue 5, algorithm: leaky-bucket}
-""")
+  - {name: places, by: [ip], concurrent: 1, hold: 1h}
+  - {name: queue, match: {path: /q}, by: [ip], rate: 1/hour queue 5, algorithm: leaky-bucket}
+""", errors="debug")
     assert g.get("/q").status == 200
-    s = socket.create_connection(("127.0.0.1", g.port))
-    s.sendall(b"GET /q HTTP/1.1\r\nHost: x\r\n\r\n")  # to be sent on in a minute
-    time.sleep(0.2)
+    (s,) = ask_delayed(g, "/q", 1)  # to be sent on in an hour
     assert g.get("/").status == 429
     s.close()
-    Gateway.wait_for(lambda: g.get("/").status == 200, 5)
+    Gateway.wait_for(lambda: g.get("/").status == 200)
 
 
 def test_places_are_freed_by_a_fast_stop(gateway):
@@ -188,16 +223,14 @@ def test_places_are_freed_by_a_fast_stop(gateway):
 
 
 def test_places_of_a_killed_worker_are_freed_in_time(gateway):
-    """kill -9 of the worker: its places come back when their hold is over, at the latest."""
-    g = slow_gateway(gateway)
-    start = time.monotonic()
+    """kill -9 of the worker: its places come back when their hold is over."""
+    g = slow_gateway(gateway, hold="10s")
     held = [open_slow(g) for _ in range(3)]
     assert [status for _, status in held] == [200, 200, 429]
     old = g.workers()
     os.kill(old[0], signal.SIGKILL)
     Gateway.wait_for(lambda: g.workers() and g.workers() != old)
-    Gateway.wait_for(lambda: open_slow_status(g) == 200, 10)
-    assert time.monotonic() - start < 9
+    Gateway.wait_for(lambda: open_slow_status(g) == 200)
     g.stop(signal.SIGTERM)
     g.log.write_text(g.errors().replace("[alert]", "[expected]"))  # nginx reports the kill
 
@@ -206,13 +239,15 @@ def test_places_of_a_killed_worker_are_freed_in_time(gateway):
 
 
 def count_allowed(gate, seconds=3.0, threads=16, disturb=None):
-    """How many of as many requests as |threads| can send are let through while |disturb| runs."""
+    """How many of as many requests as |threads| can send are let through while |disturb| runs, and until each thread
+    has been refused once."""
     end = time.monotonic() + seconds
+    last = end + 60
     counts = []
 
     def client():
         counts_here = {}
-        while time.monotonic() < end:
+        while time.monotonic() < (end if 429 in counts_here else last):
             try:
                 status = gate.get("/").status
             except (OSError, ValueError):
@@ -226,7 +261,7 @@ def count_allowed(gate, seconds=3.0, threads=16, disturb=None):
     for w in workers:
         w.start()
     if disturb:
-        disturb(end)
+        disturb()
     for w in workers:
         w.join()
     return {s: sum(c.get(s, 0) for c in counts) for s in {k for c in counts for k in c}}
@@ -241,7 +276,7 @@ def test_four_workers_admit_exactly_the_burst(gateway):
 def test_reloads_forget_nothing(gateway):
     g = gateway(BURST, workers=4)
 
-    def reloads(end):
+    def reloads():
         for _ in range(5):
             time.sleep(0.3)
             g.reload()
@@ -257,9 +292,10 @@ def test_reloads_forget_nothing(gateway):
 def test_killed_workers_forget_nothing(gateway):
     g = gateway(BURST, workers=4)
 
-    def kills(end):
+    def kills():
         for _ in range(6):
             time.sleep(0.2)
+            Gateway.wait_for(g.workers)
             os.kill(g.workers()[0], signal.SIGKILL)
 
     got = count_allowed(g, 2.5, disturb=kills)
@@ -281,7 +317,7 @@ def test_restart_forgets_nothing(gateway):
 def test_changed_rate_keeps_what_was_used(gateway):
     g = gateway(BURST)
     assert g.statuses(10) == [200] * 10
-    g.set_policy(BURST.replace("100/hour", "20/hour"))
+    g.set_policy(BURST.replace("100/day", "20/day"))
     g.reload()
     left = int(g.get("/").one("X-RateLimit-Remaining"))
     assert left < 19  # 100 - 11 of 100 used, carried over; never a fresh 20
