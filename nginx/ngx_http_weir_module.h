@@ -97,6 +97,11 @@ char *ngx_http_weir_cost(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 char *ngx_http_weir_key(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 char *ngx_http_weir_headers(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 
+/* ngx_http_weir_arena.c */
+
+char *ngx_http_weir_default_arena(ngx_conf_t *cf);
+ngx_int_t ngx_http_weir_check_owner(ngx_conf_t *cf, const char *path);
+
 /* ngx_http_weir_policy.c */
 
 char *ngx_http_weir_open(ngx_conf_t *cf, ngx_http_weir_main_conf_t *wmcf);

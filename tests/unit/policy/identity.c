@@ -110,17 +110,16 @@ static void test_fields_are_found_once(void **state)
 
 static void test_only_given(void **state)
 {
-    struct wr_policy *policy =
-        policy_of("version: 1\n"
-                  "identity:\n"
-                  "  api_key: {header: X-Api-Key}\n"
-                  "  tenant: {given: true}\n"
-                  "  user: {given: true}\n"
-                  "  team: {header: X-Team, given: true}\n"
-                  "limits:\n"
-                  "  - {name: a, by: [api_key], rate: 1/second}\n"
-                  "  - {name: b, by: [ip, tenant], rate: 1/second}\n"
-                  "  - {name: c, by: [team], rate: 1/second}\n");
+    struct wr_policy *policy = policy_of("version: 1\n"
+                                         "identity:\n"
+                                         "  api_key: {header: X-Api-Key}\n"
+                                         "  tenant: {given: true}\n"
+                                         "  user: {given: true}\n"
+                                         "  team: {header: X-Team, given: true}\n"
+                                         "limits:\n"
+                                         "  - {name: a, by: [api_key], rate: 1/second}\n"
+                                         "  - {name: b, by: [ip, tenant], rate: 1/second}\n"
+                                         "  - {name: c, by: [team], rate: 1/second}\n");
     size_t count = wr_policy_field_count(policy);
     (void)state;
 
@@ -135,10 +134,8 @@ static void test_only_given(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_errors_of_ip),
-        cmocka_unit_test(test_errors_of_names),
-        cmocka_unit_test(test_too_many),
-        cmocka_unit_test(test_fields_are_found_once),
+        cmocka_unit_test(test_errors_of_ip), cmocka_unit_test(test_errors_of_names),
+        cmocka_unit_test(test_too_many),     cmocka_unit_test(test_fields_are_found_once),
         cmocka_unit_test(test_only_given),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
