@@ -6,6 +6,7 @@ import subprocess
 import pytest
 
 from conftest import ROOT
+from serving import Daemon
 
 
 def run(weir, *arguments, **options):
@@ -88,3 +89,19 @@ def test_the_unit_is_well_formed(weir, tmp_path):
     done = subprocess.run(["systemd-analyze", "verify", str(unit)], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert "weir.service" not in done.stderr, done.stderr
+
+
+def test_the_first_lines_of_the_docs(weir, tmp_path):
+    """docs/serve.md begins with two commands; they are run as they stand, on a free port."""
+    lines = re.findall(r"^    (weir [^#\n]*?) *#", (ROOT / "docs/serve.md").read_text(), flags=re.M)
+    assert [line.split()[1] for line in lines] == ["init", "serve"]
+    assert run(weir, *lines[0].split()[1:], cwd=tmp_path).returncode == 0
+    policy = tmp_path / "policy.yaml"
+    policy.write_text(policy.read_text().replace("127.0.0.1:8080", "127.0.0.1:0"))
+    daemon = Daemon([weir, *lines[1].split()[1:], "--log-format", "json"], cwd=tmp_path)
+    try:
+        daemon.ready()
+        assert daemon.address("http")[0] == "127.0.0.1"
+        assert daemon.end() == 0
+    finally:
+        daemon.close()
