@@ -18,6 +18,7 @@ echo "== layers, names and sizes"
 python3 tests/layers.py
 
 echo "== end to end"
+scripts/clients.sh "$build"
 # Without a registry of Python packages the tests that need one say so and are skipped.
 scripts/venv.sh "$build" || [ "${CI-}" != true ]
 # Debian's own Python: it is what setup.sh gives pytest to.
