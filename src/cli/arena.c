@@ -14,6 +14,7 @@
 
 #define ERRORS_BYTES 65536U /* WR_DIAG_MAX messages with their places */
 #define CELL_BYTES 64U
+#define LIMIT_BYTES 128U
 
 static const char usage[] =
     "usage: weir arena [--repair] [--json] FILE\n"
@@ -59,21 +60,21 @@ static void write_duration(char out[CELL_BYTES], int64_t ns)
     (void)snprintf(out, CELL_BYTES, "%" PRId64 "%s", ns / units[i].ns, units[i].unit);
 }
 
-static void write_limit(char out[2 * CELL_BYTES], const struct wr_limit *limit)
+static void write_limit(char out[LIMIT_BYTES], const struct wr_limit *limit)
 {
     char window[CELL_BYTES];
     int at;
 
     write_duration(window, limit->window_ns);
     if (limit->algo == WR_CONCURRENCY) {
-        (void)snprintf(out, 2 * CELL_BYTES, "%" PRId64 " at once, hold %s", limit->units, window);
+        (void)snprintf(out, LIMIT_BYTES, "%" PRId64 " at once, hold %s", limit->units, window);
         return;
     }
-    at = snprintf(out, 2 * CELL_BYTES, "%" PRId64 "/%s", limit->units, window);
+    at = snprintf(out, LIMIT_BYTES, "%" PRId64 "/%s", limit->units, window);
     if (limit->algo == WR_TOKEN_BUCKET && limit->burst != limit->units)
-        (void)snprintf(out + at, 2 * CELL_BYTES - (size_t)at, " burst %" PRId64, limit->burst);
+        (void)snprintf(out + at, LIMIT_BYTES - (size_t)at, " burst %" PRId64, limit->burst);
     if (limit->algo == WR_LEAKY_BUCKET)
-        (void)snprintf(out + at, 2 * CELL_BYTES - (size_t)at, " queue %" PRId64, limit->burst);
+        (void)snprintf(out + at, LIMIT_BYTES - (size_t)at, " queue %" PRId64, limit->burst);
 }
 
 static bool class_at(const struct wr_arena_report *report, unsigned number, struct wr_limit *limit)
@@ -86,7 +87,7 @@ static bool class_at(const struct wr_arena_report *report, unsigned number, stru
 
 static void print_classes(const struct wr_arena_report *report)
 {
-    char text[2 * CELL_BYTES];
+    char text[LIMIT_BYTES];
     struct wr_limit limit;
 
     (void)printf("  %-15s %-32s %10s %10s %10s %10s\n", "algorithm", "limit", "keys", "in use",

@@ -53,10 +53,11 @@ static bool has_list(const struct wr_arena *arena, uint64_t word)
            class.log_window_ns != 0;
 }
 
-/* Read the bucket, each slot state first: had we read a slot's word before another process put the
- * key there, and its state after, we would see neither the key nor a free slot, and store the key a
- * second time (0.29 % of keys in the prototype). State first, the pair is stale, and the
- * compare-and-swap fails. Returns the first empty slot or -1; -2 when the key is there. */
+/* Read the bucket. Whether a slot is empty is said by its word alone: had we asked the state as
+ * well, a key that another process puts there between our two reads would be neither a free slot
+ * nor the key, and we would store it a second time (0.29 % of keys in the prototype). A pair that
+ * is torn by such a change fails the compare-and-swap later. Returns the first empty slot or -1; -2
+ * when the key is there. */
 static int scan(const struct wr_bucket *bucket, uint64_t hash, struct wr_slot copy[WR_BUCKET_SLOTS])
 {
     int empty = -1;

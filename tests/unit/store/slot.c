@@ -1,6 +1,9 @@
 /* slot.c - finding, storing, converting and dropping slots. */
 #include "fixture.h"
 
+#include "store/evict.h"
+#include "store/slot.h"
+
 static const struct wr_worth little = {1, WR_NS_PER_S};
 
 static void put_new(struct wr_arena *arena, uint64_t hash, uint16_t class_id, uint64_t state)
@@ -136,6 +139,29 @@ static void all_slots_can_be_filled(void **unused)
     wr_arena_close(arena);
 }
 
+/* Between our look at the bucket and our store, another process puts the key elsewhere in it. */
+static void a_copy_stored_at_the_same_time_is_taken_back(void **unused)
+{
+    struct wr_arena *arena = test_arena("", WR_ARENA_BYTES_MIN, 0);
+    uint16_t class_id = test_class_make(arena, 10, WR_NS_PER_S, 0);
+    uint64_t hash = test_hash(1), word = wr_slot_word(hash, class_id);
+    struct wr_bucket *bucket = wr_slot_bucket(arena, hash);
+    struct wr_slot_view view;
+    struct wr_victim victim;
+
+    (void)unused;
+    assert_int_equal(wr_slot_choose(arena, hash, &little, NOW, 0, &victim), 0);
+    assert_ptr_equal(victim.slot, &bucket->slot[0]);
+    bucket->slot[5] = (struct wr_slot){word, 3};
+    assert_int_equal(wr_slot_take(arena, &victim, word, 1), WEIR_EAGAIN);
+    assert_int_equal(bucket->slot[0].word, 0);
+    assert_int_equal(bucket->slot[0].state, 0);
+    wr_slot_find(arena, hash, &view);
+    assert_ptr_equal(view.slot, &bucket->slot[5]);
+    assert_int_equal(view.state, 3);
+    wr_arena_close(arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -146,6 +172,7 @@ int main(void)
         cmocka_unit_test(a_slot_changes_class_with_its_state),
         cmocka_unit_test(a_dropped_key_is_gone),
         cmocka_unit_test(all_slots_can_be_filled),
+        cmocka_unit_test(a_copy_stored_at_the_same_time_is_taken_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
