@@ -98,7 +98,12 @@ static void warn_of_addresses(const struct wr_policy_settings *before,
 /* The first line of |errors|. */
 static void first_line(const char *errors, char *out, size_t size)
 {
-    (void)snprintf(out, size, "%.*s", (int)strcspn(errors, "\n"), errors);
+    size_t len = strcspn(errors, "\n");
+
+    if (len >= size)
+        len = size - 1;
+    memcpy(out, errors, len);
+    out[len] = '\0';
 }
 
 /* An event for each line of |errors|. */
