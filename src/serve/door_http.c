@@ -209,6 +209,10 @@ static void route(struct http_door *door, struct weir_slice peer, struct http_re
     }
     if (query != NULL)
         path.len = (size_t)(query - path.ptr);
+    if (is(path, "/json")) { /* any method, as the reference */
+        http_json(door, peer, request, response);
+        return;
+    }
     for (size_t i = 0; i < sizeof routes / sizeof *routes; i++) {
         const struct route *r = &routes[i];
         if (!is(path, r->path))
@@ -327,6 +331,7 @@ static void free_door(struct http_door *door)
     free(door->requests);
     free(door->fields);
     free(door->body);
+    free(door->json);
     free(door);
 }
 
@@ -342,8 +347,9 @@ static struct http_door *new_door(struct wr_loop *loop)
     door->requests = calloc(WR_CHECK_BATCH_MAX, sizeof *door->requests);
     door->body = malloc(BODY_BYTES);
     door->body_room = BODY_BYTES;
+    door->json = http_json_new();
     if (door->scratch != NULL && door->decoded != NULL && door->requests != NULL &&
-        door->body != NULL)
+        door->body != NULL && door->json != NULL)
         return door;
     free_door(door);
     return NULL;

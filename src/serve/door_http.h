@@ -1,5 +1,6 @@
 /* door_http.h - what the files of the HTTP door share: door_http.c (connections), door_http_check.c
- * (/v1/check and its kin), door_http_auth.c (/v1/auth), door_http_hold.c (answers that wait). */
+ * (/v1/check and its kin), door_http_auth.c (/v1/auth), door_http_json.c (/json), door_http_hold.c
+ * (answers that wait). */
 #ifndef WR_SERVE_DOOR_HTTP_H
 #define WR_SERVE_DOOR_HTTP_H
 
@@ -44,6 +45,7 @@ struct http_door {
     struct weir_answer answers[HTTP_BATCH];
     char *body; /* of the response */
     size_t body_room;
+    struct http_json *json;          /* of /json */
     char values[WEIR_HEADERS_BYTES]; /* of the response's fields */
     char status[4];                  /* of X-Weir-Status */
 };
@@ -62,7 +64,7 @@ struct http_response {
 typedef void http_handler(struct http_door *door, struct weir_slice peer,
                           const struct wr_http_request *request, struct http_response *response);
 
-http_handler http_check, http_reserve, http_settle, http_release, http_auth;
+http_handler http_check, http_reserve, http_settle, http_release, http_auth, http_json;
 
 /* A field of the response; dropped where there is no room (there is, for all that are made). */
 void http_add_field(struct http_response *response, const char *name, struct weir_slice value);
@@ -76,6 +78,9 @@ bool http_body_room(struct http_door *door, struct http_response *response, size
 
 /* Fields of the policy in force, from |request|; in door->fields. False: out of memory. */
 bool http_fields_room(struct http_door *door, size_t requests);
+
+/* door_http_json.c: its part of a door, to be freed by free(). NULL: out of memory. */
+struct http_json *http_json_new(void);
 
 /* ---- answers that wait --------------------------------------------------------------------- */
 

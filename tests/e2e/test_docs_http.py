@@ -31,6 +31,6 @@ def test_the_examples(weir, tmp_path):
                 for (name, ours), (_, theirs) in zip(TIMES.findall(got), TIMES.findall(shown)):
                     assert int(ours) == pytest.approx(int(theirs), abs=5000), (command, name)
                 ran += 1
-        assert ran == 6
+        assert ran == 7
     finally:
         daemon.close()

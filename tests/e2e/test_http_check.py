@@ -247,7 +247,7 @@ def test_the_description_is_served(door):
     assert (head.status, head.body, head.one("Content-Length")) == (200, b"", str(len(reply.body)))
 
 
-@pytest.mark.parametrize("path", [path for path in SPEC["paths"] if "post" in SPEC["paths"][path]])
+@pytest.mark.parametrize("path", [path for path in SPEC["paths"] if "post" in SPEC["paths"][path] and path != "/json"])
 def test_what_is_described_is_what_is_served(door, path):
     d = door("name: x, by: [ip], rate: 10/hour", "name: k, by: [api_key], rate: 5/hour queue 1, algorithm: leaky-bucket")
     spec = SPEC["paths"][path]["post"]

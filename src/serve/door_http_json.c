@@ -1,0 +1,47 @@
+/* door_http_json.c - /json, as envoyproxy/ratelimit has it: a question of its service in proto3
+ * JSON. 200 within the limits, 429 over one, and 400 with two words for whatever is no question. */
+#include <stdlib.h>
+
+#include "serve/door_http.h"
+#include "serve/rls.h"
+#include "wire/ratejson.h"
+
+struct http_json {
+    struct wr_rate_reader reader;
+    struct wr_rate_response response;
+    struct wr_rls_scratch scratch;
+};
+
+struct http_json *http_json_new(void)
+{
+    return calloc(1, sizeof(struct http_json));
+}
+
+static void bad_request(struct http_response *response)
+{
+    static const char text[] = "Bad Request\n";
+
+    *response = (struct http_response){
+        .status = 400, .type = "text/plain; charset=utf-8", .body = {text, sizeof text - 1}};
+}
+
+void http_json(struct http_door *door, struct weir_slice peer,
+               const struct wr_http_request *request, struct http_response *response)
+{
+    struct http_json *json = door->json;
+    const char *why;
+
+    (void)peer;
+    if (!wr_rate_read(&json->reader, request->body, door->decoded) ||
+        wr_rls_answer(door->loop, &json->reader.request, &json->scratch, &json->response, &why) !=
+            0) {
+        bad_request(response);
+        return;
+    }
+    if (!http_body_room(door, response, wr_rate_write_max(&json->response)))
+        return;
+    *response =
+        (struct http_response){.status = json->response.code == WR_RATE_OVER_LIMIT ? 429 : 200,
+                               .type = "application/json",
+                               .body = {door->body, wr_rate_write(&json->response, door->body)}};
+}

@@ -1,0 +1,72 @@
+"""The HTTP door: /json, as envoyproxy/ratelimit answers it."""
+import base64
+
+import pytest
+
+from http_door import Door
+from test_http_check import complaints
+
+SHOP = """domain: shop
+descriptors:
+  - key: plan
+    value: free
+    rate_limit: {name: free_day, unit: day, requests_per_unit: 60}
+    descriptors: [{key: path, rate_limit: {unit: hour, requests_per_unit: 2}}]
+"""
+
+
+@pytest.fixture
+def door(weir, tmp_path):
+    (tmp_path / "shop.yaml").write_text(SHOP)
+    d = Door(weir, tmp_path / "policy.yaml", ["name: mine, by: [api_key], rate: 1/hour, algorithm: token-bucket"],
+             more="envoy_ratelimit: [shop.yaml]\n")
+    yield d
+    d.close()
+
+
+def ask(door, *descriptors, domain="shop", method="POST", **members):
+    descriptors = [{"entries": [{"key": k, "value": v} for k, v in entries]} for entries in descriptors]
+    reply = door.ask(method, "/json", {"domain": domain, "descriptors": descriptors, **members})
+    assert not complaints(reply.json(), {"$ref": "#/components/schemas/RateLimitResponse"})
+    return reply
+
+
+def test_within_and_over(door):
+    first = ask(door, [("plan", "free")])
+    body = first.json()
+    assert (first.status, first.one("Content-Type")) == (200, "application/json")
+    status = body["statuses"][0]
+    assert 1 <= int(status.pop("durationUntilReset").removesuffix("s")) <= 86400
+    assert body["overallCode"] == "OK"
+    assert status == {"code": "OK", "currentLimit": {"name": "free_day", "requestsPerUnit": 60, "unit": "DAY"},
+                      "limitRemaining": 59}
+    over = ask(door, [("plan", "free")], hitsAddend=60)
+    assert (over.status, over.json()["overallCode"], over.json()["statuses"][0]["code"]) == (429, "OVER_LIMIT", "OVER_LIMIT")
+    assert ask(door, [("plan", "gold")]).json()["statuses"] == [{"code": "OK"}]  # no rule: nothing but the code
+
+
+def test_nested_and_several(door):
+    a, free = [("plan", "free"), ("path", "/a")], [("plan", "free")]
+    assert [ask(door, a).status for _ in range(3)] == [200, 200, 429]
+    got = ask(door, [("plan", "free"), ("path", "/b")], free).json()
+    assert [s["code"] for s in got["statuses"]] == ["OK", "OK"]
+    assert got["statuses"][1]["limitRemaining"] == 59  # the child's hits are not the parent's
+
+
+def test_any_method_and_both_spellings(door):
+    assert ask(door, [("plan", "free")], method="PUT", hits_addend="2").json()["statuses"][0]["limitRemaining"] == 58
+
+
+def test_weirs_own_limits_are_reached_too(door):
+    statuses = [ask(door, [("api_key", "k")], domain="other") for _ in range(2)]
+    assert [s.status for s in statuses] == [200, 429]
+    body = statuses[1].json()
+    assert b"quota-exceeded" in base64.b64decode(body["rawBody"])
+
+
+@pytest.mark.parametrize("body", ["", "{", "[]", '{"domain":"shop","x":1}', '{"domain":"","descriptors":[{}]}',
+                                  '{"domain":"shop","descriptors":[]}', '{"domain":"shop","descriptors":[{"limit":{"unit":9}}]}'])
+def test_what_is_no_question(door, body):
+    reply = door.ask("POST", "/json", body)
+    assert (reply.status, reply.body) == (400, b"Bad Request\n")
+    assert reply.one("Content-Type").startswith("text/plain")
