@@ -1,5 +1,6 @@
 """The RESP door by its bytes, and by redis-cli and redis-benchmark."""
 import shutil
+import signal
 import socket
 import subprocess
 import time
@@ -349,6 +350,24 @@ def test_drain(weir, tmp_path):
     client = Client(daemon.address("resp"))
     assert client("PING") == b"PONG"
     assert daemon.end() == 0 and client.ended()
+    daemon.close()
+
+
+def test_reload(weir, tmp_path):
+    """Connections, counts and what the policy does not know of stay; the limits are the new ones."""
+    daemon = start(weir, tmp_path)
+    client = Client(daemon.address("resp"))
+    call = ("CL.THROTTLE", "reloaded", 15, 30, 3000)
+    assert client(*call)[2] == 15 and client("WEIR.CHECK", "three", "reloaded")[2] == 2
+    text = (tmp_path / "policy.yaml").read_text()
+    (tmp_path / "policy.yaml").write_text(text.replace("name: three, by: [api_key], rate: 3/hour", "name: three, by: [api_key], rate: 9/hour")
+                                          .replace("name: five", "name: renamed"))
+    daemon.signal(signal.SIGHUP)
+    daemon.event("reloaded")
+    assert client(*call)[2] == 14
+    assert client("WEIR.CHECK", "three", "reloaded")[:3] == [1, 9, 7]
+    assert "no limit named 'five'" in client.error("WEIR.CHECK", "five", "k")
+    client.close()
     daemon.close()
 
 
