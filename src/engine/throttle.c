@@ -202,7 +202,7 @@ static int store(struct wr_throttle *throttle, uint64_t hash, const struct attem
     if (attempt->view.slot == NULL) {
         shape_of(step_of(length_ns), &worth.window_ns, &burst);
         worth.used_q32 = wr_muldiv_ceil((uint64_t)attempt->wanted_ns, UINT64_C(1) << 32,
-                                        (uint64_t)(worth.window_ns * burst));
+                                        (uint64_t)wr_max_i64(length_ns, 1));
     }
     return wr_slot_put(throttle->arena, hash, &attempt->view, class_id,
                        (uint64_t)(now_ns + attempt->wanted_ns), &worth, now_ns);

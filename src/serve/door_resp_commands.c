@@ -391,9 +391,11 @@ static void describe(struct wr_resp_out *out, const struct wr_resp_row *row)
     char name[32];
     int key = row->keyed ? 1 : 0;
 
-    for (size_t i = 0; i <= row->len && i < sizeof name; i++)
-        name[i] =
-            row->name[i] >= 'A' && row->name[i] <= 'Z' ? (char)(row->name[i] | 0x20) : row->name[i];
+    for (size_t i = 0; i < row->len && i < sizeof name; i++) {
+        name[i] = row->name[i];
+        if (name[i] >= 'A' && name[i] <= 'Z')
+            name[i] = (char)(name[i] - 'A' + 'a');
+    }
     wr_resp_array(out, 6);
     wr_resp_bulk(out, (struct weir_slice){name, row->len});
     wr_resp_int(out, row->arity);

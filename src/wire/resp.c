@@ -76,9 +76,9 @@ static enum wr_resp_step take_bulk(const char *bytes, size_t len, size_t max, si
     if (*at == len)
         return WR_RESP_MORE;
     if (bytes[*at] != '$') {
-        bool shown = bytes[*at] > 0x20 && bytes[*at] < 0x7f;
-        char text[] = "expected '$', got ' '";
-        text[sizeof text - 3] = shown ? bytes[*at] : '?';
+        char text[] = "expected '$', got '?'";
+        if (bytes[*at] > 0x20 && bytes[*at] < 0x7f)
+            text[sizeof text - 3] = bytes[*at];
         return bad(out, text);
     }
     step = take_number(bytes, len, at, &length);
