@@ -14,6 +14,7 @@ few=${BENCH_QUICK:+--rounds 3 --seconds 1}
     "$build/bench/bench_match" $quick
     python3 bench/replay.py "$build" ${BENCH_QUICK:+--lines 200000}
     python3 bench/nginx.py "$build" $few
+    python3 bench/grpc.py "$build" ${BENCH_QUICK:+--rounds 3 --requests 50000}
     # shellcheck disable=SC2086
     python3 bench/http.py "$build" $few
     python3 bench/resp.py "$build" ${BENCH_QUICK:+--rounds 3 --share 0.2}

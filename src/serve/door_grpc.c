@@ -23,6 +23,7 @@
 struct grpc_door {
     struct wr_loop *loop;
     struct wr_acceptor *acceptor;
+    uint64_t mark_ns; /* when the last call of this read was answered, or the read began */
     struct wr_rls_memory memory;
     struct wr_rls_scratch scratch;
     struct wr_rate_response response;
@@ -124,12 +125,14 @@ static void call(void *context, struct weir_slice path, const uint8_t *bytes, si
 {
     struct link *link = context;
     struct grpc_door *door = link->door;
-    uint64_t start = uv_hrtime();
+    uint64_t end;
 
     find_method(path)->call(door, bytes, len, reply);
     if (reply->code != WR_GRPC_OK)
         count_bad(door);
-    wr_metrics_request(&door->loop->metrics, WR_DOOR_GRPC, (int64_t)(uv_hrtime() - start));
+    end = uv_hrtime();
+    wr_metrics_request(&door->loop->metrics, WR_DOOR_GRPC, (int64_t)(end - door->mark_ns));
+    door->mark_ns = end;
 }
 
 static void bad(void *context)
@@ -179,6 +182,7 @@ static int64_t on_read(void *context, const uint8_t *bytes, size_t len)
 {
     struct link *link = context;
 
+    link->door->mark_ns = uv_hrtime();
     return wr_grpc_read(link->grpc, bytes, len, now_ns(link->door)) < 0 ? -1 : (int64_t)len;
 }
 

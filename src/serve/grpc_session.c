@@ -360,7 +360,6 @@ static int make_session(struct wr_grpc *g)
     nghttp2_session_callbacks_set_on_invalid_frame_recv_callback(callbacks, cb_invalid);
     result = nghttp2_option_new(&option);
     if (result == 0) {
-        nghttp2_option_set_no_closed_streams(option, 1);
         /* Our own budget counts resets and the rest alike; nghttp2's would be first. */
         nghttp2_option_set_stream_reset_rate_limit(option, BUDGET_MAX * 10, BUDGET_MAX * 10);
         nghttp2_option_set_max_send_header_block_length(option, WR_GRPC_HEADERS_MAX);

@@ -84,6 +84,8 @@ static int by_configuration(struct wr_loop *loop, const struct wr_rate_request *
     struct weir *weir = loop->handle->weir;
     int result = wr_engine_rate(weir->engine, request, loop->index, wr_loop_now(loop), out);
 
+    if (result == WEIR_ENOENT) /* not a domain of its */
+        return result;
     if (result == WEIR_EFULL)
         *why = "too many different limit overrides";
     else if (result != 0)
@@ -258,6 +260,8 @@ static int by_limits(struct wr_loop *loop, const struct wr_rate_request *request
 int wr_rls_answer(struct wr_loop *loop, const struct wr_rate_request *request,
                   struct wr_rls_scratch *scratch, struct wr_rate_response *out, const char **why)
 {
+    int result;
+
     *why = "";
     out->count = 0;
     out->header_count = 0;
@@ -270,7 +274,6 @@ int wr_rls_answer(struct wr_loop *loop, const struct wr_rate_request *request,
         *why = "rate limit descriptor list must not be empty";
         return WEIR_EINVAL;
     }
-    if (wr_engine_knows_domain(loop->handle->weir->engine, request->domain))
-        return by_configuration(loop, request, scratch, out, why);
-    return by_limits(loop, request, scratch, out, why);
+    result = by_configuration(loop, request, scratch, out, why);
+    return result == WEIR_ENOENT ? by_limits(loop, request, scratch, out, why) : result;
 }

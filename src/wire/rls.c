@@ -259,6 +259,18 @@ static void fill_status(struct parts *p, size_t i, const struct wr_rate_status *
     p->status_at[i] = status;
 }
 
+/* More than |response| can take, so that it need not be measured before it is packed. */
+static size_t at_most(const struct wr_rate_response *response)
+{
+    size_t most = 16 + response->body.len;
+
+    for (size_t i = 0; i < response->count; i++)
+        most += 64 + response->statuses[i].name.len;
+    for (size_t i = 0; i < response->header_count; i++)
+        most += 32 + response->headers[i].key.len + response->headers[i].value.len;
+    return most;
+}
+
 int64_t wr_rls_encode(const struct wr_rate_response *response, uint8_t *out, size_t size)
 {
     struct parts p;
@@ -282,7 +294,7 @@ int64_t wr_rls_encode(const struct wr_rate_response *response, uint8_t *out, siz
     p.response.response_headers_to_add = p.header_at;
     p.response.has_raw_body = response->body.len > 0;
     p.response.raw_body = bytes_of(response->body);
-    if (wr_rls__response__get_packed_size(&p.response) > size)
+    if (at_most(response) > size && wr_rls__response__get_packed_size(&p.response) > size)
         return WEIR_EFULL;
     return (int64_t)wr_rls__response__pack(&p.response, out);
 }
