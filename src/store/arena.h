@@ -44,14 +44,23 @@ struct wr_arena_options {
     wr_judge_fn *judge;
 };
 
-/* Open or create. The file is made whole under a temporary name and linked into place, its blocks
- * reserved (a full tmpfs would be SIGBUS later), mode 0660. A file that does not fit (other magic,
- * version, layout, byte order, boot of another machine's time, size) is refused, never
- * reinterpreted. Owns:    |*out| is the caller's, to be closed. Returns: 0, WEIR_EIO, WEIR_EFORMAT,
- * WEIR_ECORRUPT, WEIR_ENOMEM, WEIR_EFULL (no claim left for one more process); |diag| says why. */
+/* Open or create. The file is made whole under no name and linked into place, its blocks reserved
+ * (a full tmpfs would be SIGBUS later), mode 0660. A file that does not fit (other magic, version,
+ * layout, byte order; a size that is not what its header says; users who count time from another
+ * boot) is refused, never reinterpreted.
+ *
+ * Owns:    |*out| is the caller's, to be closed; NULL on error.
+ * Returns: 0, WEIR_EIO, WEIR_EFORMAT, WEIR_ECORRUPT, WEIR_ENOMEM, WEIR_EFULL (no claim left for one
+ * more process), WEIR_EBUSY (another process is stopped in the middle of opening it); |diag|, which
+ * may be NULL, says why. */
 int wr_arena_open(struct wr_arena **out, const struct wr_arena_options *options,
                   struct wr_diag *diag);
+
+/* In a forked child, before it decides: a claim of its own. Returns 0 or WEIR_EFULL. A child that
+ * forgets is given one when it first locks a list. */
 int wr_arena_after_fork(struct wr_arena *arena);
+
+/* NULL is allowed. */
 void wr_arena_close(struct wr_arena *arena);
 
 /* Now in ns since the Unix epoch: CLOCK_BOOTTIME plus the offset in the header. */
@@ -71,7 +80,8 @@ struct wr_class {
 
 /* The number of the class equal to |spec|, made if there is none. Safe from any process at once;
  * killed in between, the next one completes it. When the table is full, classes that no slot has
- * are reused. Returns: 0, WEIR_EFULL. */
+ * and no living process asked for are reused. Returns: 0, WEIR_EFULL, WEIR_EINVAL (an impossible
+ * resolution, a handle that only reads), WEIR_EBUSY. */
 int wr_arena_class(struct wr_arena *arena, const struct wr_class *spec, uint16_t *number);
 
 /* Copy out class |number|. False: there is none, or it is damaged. */

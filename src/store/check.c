@@ -122,6 +122,7 @@ static bool read_pair(const struct wr_slot *slot, uint64_t *word, uint64_t *stat
 static void count_slot(struct walk *w, const struct wr_slot *slot, uint64_t word, uint64_t state)
 {
     struct wr_class_report *class = &w->report->reports[word & WR_CLASS_MASK];
+    const struct wr_span span = {class->spec.log_window_ns, class->spec.log_tick_ns};
     int64_t oldest_ns, newest_ns;
     struct wr_worth worth;
 
@@ -134,8 +135,7 @@ static void count_slot(struct walk *w, const struct wr_slot *slot, uint64_t word
     if (class->spec.log_window_ns != 0) {
         const struct wr_log_head *head = wr_head_at(w->arena, state);
         if (head != NULL)
-            class->stamps +=
-                wr_list_look(w->arena, head, &class->spec, w->now_ns, &oldest_ns, &newest_ns);
+            class->stamps += wr_list_look(w->arena, head, &span, w->now_ns, &oldest_ns, &newest_ns);
         check_list(w, slot, word, state);
     }
     class->live += worth.used_q32 > 0;

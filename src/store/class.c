@@ -13,6 +13,7 @@
 
 #include "store/arena.h"
 #include "store/claim.h"
+#include "store/list.h"
 
 #define READ_TRIES 64 /* of an entry that changes meanwhile; changes are rare */
 /* Bounds that keep sums of times in 64 bits. */
@@ -53,6 +54,26 @@ bool wr_arena_class_get(const struct wr_arena *arena, uint16_t number, struct wr
             memcpy(out->params, words, sizeof out->params);
             return valid(out->log_window_ns, out->log_tick_ns);
         }
+    }
+    return false;
+}
+
+bool wr_class_span(const struct wr_arena *arena, uint16_t number, struct wr_span *span)
+{
+    const struct wr_class_entry *entry;
+
+    *span = (struct wr_span){0, 0};
+    if (number == 0 || number >= arena->class_count)
+        return false;
+    entry = &arena->classes[number];
+    for (int i = 0; i < READ_TRIES; i++) {
+        uint64_t sequence = WR_LOAD(&entry->sequence);
+        if ((sequence & 1) == 0)
+            return false;
+        span->window_ns = WR_LOAD(&entry->log_window_ns);
+        span->tick_ns = WR_LOAD(&entry->log_tick_ns);
+        if (WR_LOAD(&entry->sequence) == sequence)
+            return span->window_ns != 0 && valid(span->window_ns, span->tick_ns);
     }
     return false;
 }

@@ -21,13 +21,14 @@
 static uint64_t value_of(const struct wr_arena *arena, const struct wr_class *class, uint64_t state,
                          int64_t now_ns)
 {
+    const struct wr_span span = {class->log_window_ns, class->log_tick_ns};
     const struct wr_log_head *head;
     int64_t oldest_ns, newest_ns;
 
     if (class->log_window_ns == 0)
         return state;
     head = wr_head_at(arena, state);
-    return head == NULL ? 0 : wr_list_look(arena, head, class, now_ns, &oldest_ns, &newest_ns);
+    return head == NULL ? 0 : wr_list_look(arena, head, &span, now_ns, &oldest_ns, &newest_ns);
 }
 
 bool wr_evict_judge(const struct wr_arena *arena, uint64_t word, uint64_t state, int64_t now_ns,
@@ -47,10 +48,9 @@ bool wr_evict_yields(const struct wr_worth *victim, const struct wr_worth *newco
 
 static bool has_list(const struct wr_arena *arena, uint64_t word)
 {
-    struct wr_class class;
+    struct wr_span span;
 
-    return wr_arena_class_get(arena, (uint16_t)(word & WR_CLASS_MASK), &class) &&
-           class.log_window_ns != 0;
+    return wr_class_span(arena, (uint16_t)(word & WR_CLASS_MASK), &span);
 }
 
 /* Read the bucket. Whether a slot is empty is said by its word alone: had we asked the state as

@@ -135,13 +135,13 @@ void wr_list_publish(struct wr_log_head *head, const struct wr_list *list)
 
 /* ---- ageing -------------------------------------------------------------------------------- */
 
-void wr_list_settle(struct wr_list *list, const struct wr_class *class, int64_t now_ns)
+void wr_list_settle(struct wr_list *list, const struct wr_span *span, int64_t now_ns)
 {
-    int64_t noise_ns = wr_max_i64(class->log_window_ns, WR_CLOCK_NOISE_NS);
+    int64_t noise_ns = wr_max_i64(span->window_ns, WR_CLOCK_NOISE_NS);
 
     /* Further ahead than honest disorder: the clock was set back, and the list comes along. */
     if (list->last_ns - now_ns > noise_ns)
-        list->last_ns = now_ns - now_ns % class->log_tick_ns;
+        list->last_ns = now_ns - now_ns % span->tick_ns;
 }
 
 uint32_t wr_list_last_tick(const struct wr_arena *arena, const struct wr_list *list)
@@ -171,21 +171,21 @@ static void empty(struct wr_list *list)
     list->count = 0;
 }
 
-bool wr_list_expire(const struct wr_arena *arena, struct wr_list *list,
-                    const struct wr_class *class, int64_t now_ns, uint32_t *dropped)
+bool wr_list_expire(const struct wr_arena *arena, struct wr_list *list, const struct wr_span *span,
+                    int64_t now_ns, uint32_t *dropped)
 {
     const struct wr_node *node = wr_node_at(arena, list->first);
     uint32_t last_tick = wr_list_last_tick(arena, list);
 
     *dropped = 0;
-    if (now_ns - list->last_ns >= class->log_window_ns) {
+    if (now_ns - list->last_ns >= span->window_ns) {
         empty(list);
         return true;
     }
     while (list->count > 0 && node != NULL) {
         uint32_t age = last_tick - WR_LOAD(&node->ticks[list->offset]);
-        int64_t stamp_ns = wr_list_moment(list->last_ns, age, class->log_tick_ns);
-        if (now_ns - stamp_ns < class->log_window_ns)
+        int64_t stamp_ns = wr_list_moment(list->last_ns, age, span->tick_ns);
+        if (now_ns - stamp_ns < span->window_ns)
             return true;
         list->count--;
         if (++list->offset == WR_NODE_TICKS) {
@@ -199,7 +199,7 @@ bool wr_list_expire(const struct wr_arena *arena, struct wr_list *list,
 }
 
 uint32_t wr_list_look(const struct wr_arena *arena, const struct wr_log_head *head,
-                      const struct wr_class *class, int64_t now_ns, int64_t *oldest_ns,
+                      const struct wr_span *span, int64_t now_ns, int64_t *oldest_ns,
                       int64_t *newest_ns)
 {
     struct wr_list list = {0};
@@ -212,14 +212,14 @@ uint32_t wr_list_look(const struct wr_arena *arena, const struct wr_log_head *he
         uint32_t dropped, age;
         bool sound = wr_list_read(arena, head, &list);
 
-        wr_list_settle(&list, class, now_ns);
-        sound = sound && (list.count == 0 || wr_list_expire(arena, &list, class, now_ns, &dropped));
+        wr_list_settle(&list, span, now_ns);
+        sound = sound && (list.count == 0 || wr_list_expire(arena, &list, span, now_ns, &dropped));
         node = wr_node_at(arena, list.first);
         if (!sound || list.count == 0 || node == NULL) {
             list.count = 0;
         } else {
             age = wr_list_last_tick(arena, &list) - WR_LOAD(&node->ticks[list.offset]);
-            *oldest_ns = wr_list_moment(list.last_ns, age, class->log_tick_ns);
+            *oldest_ns = wr_list_moment(list.last_ns, age, span->tick_ns);
             *newest_ns = list.last_ns;
         }
         if (WR_LOAD(&head->selector) == selector)

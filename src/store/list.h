@@ -25,6 +25,15 @@ struct wr_list {
     int64_t last_ns; /* the newest stamp */
 };
 
+/* How long the stamps of a class live, and how finely they are told apart. */
+struct wr_span {
+    int64_t window_ns;
+    int64_t tick_ns;
+};
+
+/* The span of class |number|. False: it is not a valid class of lists. (class.c) */
+bool wr_class_span(const struct wr_arena *arena, uint16_t number, struct wr_span *span);
+
 /* ---- list.c: one list ---------------------------------------------------------------------- */
 
 /* Lock; a dead owner is replaced. The first waits for a bounded time: WEIR_EBUSY. */
@@ -45,9 +54,9 @@ static inline uint32_t wr_list_nodes(const struct wr_list *list)
 /* Make |list| the valid one. The lock is held. */
 void wr_list_publish(struct wr_log_head *head, const struct wr_list *list);
 
-/* Put the stamps of |list| where |class| and |now_ns| want them: newest not too far in the future.
+/* Put the stamps of |list| where |span| and |now_ns| want them: newest not too far in the future.
  */
-void wr_list_settle(struct wr_list *list, const struct wr_class *class, int64_t now_ns);
+void wr_list_settle(struct wr_list *list, const struct wr_span *span, int64_t now_ns);
 
 /* The tick of the newest stamp; 0 in an empty list. */
 uint32_t wr_list_last_tick(const struct wr_arena *arena, const struct wr_list *list);
@@ -57,12 +66,12 @@ int64_t wr_list_moment(int64_t last_ns, uint32_t age, int64_t tick_ns);
 
 /* Drop the stamps that are as old as the window. |*dropped|: the last node that fell out at the
  * front, 0 for none; an emptied list keeps its first node. False: it is damaged. */
-bool wr_list_expire(const struct wr_arena *arena, struct wr_list *list,
-                    const struct wr_class *class, int64_t now_ns, uint32_t *dropped);
+bool wr_list_expire(const struct wr_arena *arena, struct wr_list *list, const struct wr_span *span,
+                    int64_t now_ns, uint32_t *dropped);
 
 /* How many stamps of |head| are live, without its lock; |*oldest_ns|, |*newest_ns|: 0 for none. */
 uint32_t wr_list_look(const struct wr_arena *arena, const struct wr_log_head *head,
-                      const struct wr_class *class, int64_t now_ns, int64_t *oldest_ns,
+                      const struct wr_span *span, int64_t now_ns, int64_t *oldest_ns,
                       int64_t *newest_ns);
 
 /* ---- reclaim.c: where lists come from and go ----------------------------------------------- */

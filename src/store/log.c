@@ -5,8 +5,6 @@
  * loses them until wr_list_collect; new nodes linked and not committed likewise. */
 #include "store/log.h"
 
-#include <string.h>
-
 #include "base/units.h"
 #include "store/evict.h"
 #include "store/list.h"
@@ -18,11 +16,6 @@
 
 /* ---- looking ------------------------------------------------------------------------------- */
 
-static bool list_class(const struct wr_arena *arena, uint16_t class_id, struct wr_class *class)
-{
-    return wr_arena_class_get(arena, class_id, class) && class->log_window_ns != 0;
-}
-
 static int64_t clamp_time(int64_t now_ns)
 {
     return wr_min_i64(wr_max_i64(0, now_ns), WR_TIME_MAX_NS);
@@ -32,41 +25,42 @@ uint32_t wr_log_peek(const struct wr_arena *arena, uint64_t hash, uint16_t class
                      int64_t *oldest_ns, int64_t *newest_ns)
 {
     const struct wr_log_head *head;
-    struct wr_class class, have;
+    struct wr_span span, have;
     struct wr_slot_view view;
 
     *oldest_ns = 0;
     *newest_ns = 0;
     wr_slot_find(arena, hash, &view);
-    if (view.slot == NULL || !list_class(arena, class_id, &class))
+    if (view.slot == NULL || !wr_class_span(arena, class_id, &span))
         return 0;
     if (view.class_id != class_id) {
-        if (!list_class(arena, view.class_id, &have))
+        if (!wr_class_span(arena, view.class_id, &have))
             return 0;
-        class.log_tick_ns = have.log_tick_ns;
+        span.tick_ns = have.tick_ns;
     }
     head = wr_head_at(arena, view.state);
     return head == NULL
                ? 0
-               : wr_list_look(arena, head, &class, clamp_time(now_ns), oldest_ns, newest_ns);
+               : wr_list_look(arena, head, &span, clamp_time(now_ns), oldest_ns, newest_ns);
 }
 
 /* ---- open and close ------------------------------------------------------------------------ */
 
-/* Take |list|, read under |class|, as what is to be edited. */
-static bool load(struct wr_log *log, const struct wr_class *class)
+/* Take the list as it was committed, aged, as what is to be edited. */
+static bool load(struct wr_log *log)
 {
+    const struct wr_span span = {log->window_ns, log->tick_ns};
     struct wr_list list;
     bool sound = wr_list_read(log->arena, log->head, &list);
 
-    wr_list_settle(&list, class, log->now_ns);
+    wr_list_settle(&list, &span, log->now_ns);
     log->old_first = list.first;
     log->tail = list.last;
     log->drop_first = 0;
     log->changed = false;
     if (sound && list.count > 0) {
         uint32_t count = list.count;
-        sound = wr_list_expire(log->arena, &list, class, log->now_ns, &log->drop_first);
+        sound = wr_list_expire(log->arena, &list, &span, log->now_ns, &log->drop_first);
         log->changed = list.count != count;
     }
     log->first = list.first;
@@ -113,14 +107,14 @@ static void quarantine(struct wr_log *log)
 
     wr_list_publish(log->head, &none);
     (void)WR_ADD(&log->arena->header->counters[WR_QUARANTINED], 1);
-    (void)load(log, &log->class);
+    (void)load(log);
 }
 
 static int enter(struct wr_log *log, const struct wr_slot_view *view)
 {
     int rc = lock(log, view);
 
-    if (rc == 0 && !load(log, &log->class))
+    if (rc == 0 && !load(log))
         quarantine(log);
     return rc;
 }
@@ -138,7 +132,7 @@ static int begin(struct wr_log *log, struct wr_slot *slot)
     }
     log->slot = slot;
     log->head = wr_head_at(log->arena, log->ref);
-    (void)load(log, &log->class);
+    (void)load(log);
     return 0;
 }
 
@@ -172,14 +166,14 @@ static int make(struct wr_log *log)
 static bool copy_stamps(struct wr_log *log, const struct wr_log *old)
 {
     struct wr_node *node = wr_node_at(old->arena, old->first);
-    int64_t tick_ns = log->class.log_tick_ns;
+    int64_t tick_ns = log->tick_ns;
     uint32_t place = old->offset;
 
     for (uint32_t k = 0; k < old->live && node != NULL; k++) {
         uint32_t age = old->last_tick - WR_LOAD(&node->ticks[place]);
-        int64_t stamp = wr_list_moment(old->last_ns, age, old->class.log_tick_ns);
+        int64_t stamp = wr_list_moment(old->last_ns, age, old->tick_ns);
         stamp = (wr_max_i64(0, stamp) + tick_ns - 1) / tick_ns * tick_ns;
-        if (log->now_ns - stamp < log->class.log_window_ns &&
+        if (log->now_ns - stamp < log->window_ns &&
             !wr_stamps_push(log, log->live == 0 ? stamp : wr_max_i64(stamp, log->last_ns)))
             return false;
         if (++place == WR_NODE_TICKS) {
@@ -211,18 +205,19 @@ static void commit(struct wr_log *log)
 
 /* The key's slot has a list of another class: make a new list of its stamps, then let the slot
  * refer to that. Both are locked; nobody but us knows of the new one, so nobody waits for both. */
-static int rebuild(struct wr_log *log, const struct wr_slot_view *view, const struct wr_class *have)
+static int rebuild(struct wr_log *log, const struct wr_slot_view *view, const struct wr_span *have)
 {
     uint64_t word = wr_slot_word(log->hash, log->class_id);
     struct wr_log old = *log;
     bool done;
     int rc;
 
-    old.class = *have;
+    old.window_ns = have->window_ns;
+    old.tick_ns = have->tick_ns;
     rc = lock(&old, view);
     if (rc != 0)
         return rc;
-    if (!load(&old, have))
+    if (!load(&old))
         quarantine(&old);
     rc = begin(log, view->slot);
     if (rc == 0 && !copy_stamps(log, &old)) {
@@ -249,10 +244,10 @@ static int rebuild(struct wr_log *log, const struct wr_slot_view *view, const st
 /* The key's slot has another class: of lists, or of words, which leave no stamps. */
 static int convert(struct wr_log *log, const struct wr_slot_view *view)
 {
-    struct wr_class have;
+    struct wr_span have;
     int rc;
 
-    if (list_class(log->arena, view->class_id, &have))
+    if (wr_class_span(log->arena, view->class_id, &have))
         return rebuild(log, view, &have);
     rc = begin(log, view->slot);
     if (rc != 0 || wr_cas16(view->slot, view->word, view->state,
@@ -266,16 +261,20 @@ int wr_log_open(struct wr_log *log, struct wr_arena *arena, uint64_t hash, uint1
                 const struct wr_worth *worth, int64_t now_ns)
 {
     struct wr_slot_view view;
+    struct wr_span span;
     int rc = WEIR_EAGAIN;
 
-    memset(log, 0, sizeof *log);
     log->arena = arena;
     log->hash = hash;
     log->class_id = class_id;
     log->worth = *worth;
     log->now_ns = clamp_time(now_ns);
-    if (!list_class(arena, class_id, &log->class))
+    log->live = 0;
+    log->ref = 0;
+    if (!wr_class_span(arena, class_id, &span))
         return WEIR_EINVAL;
+    log->window_ns = span.window_ns;
+    log->tick_ns = span.tick_ns;
     for (int i = 0; i < OPEN_TRIES && rc == WEIR_EAGAIN; i++) {
         wr_slot_find(arena, hash, &view);
         if (view.slot == NULL)

@@ -25,7 +25,8 @@ struct wr_log {
     struct wr_slot *slot;
     struct wr_log_head *head;
     int64_t now_ns;
-    struct wr_class class;
+    int64_t window_ns; /* of the class */
+    int64_t tick_ns;
     struct wr_worth worth;
     uint16_t class_id;
 };

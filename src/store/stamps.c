@@ -44,7 +44,7 @@ int64_t wr_log_stamp(const struct wr_log *log, uint32_t k)
     if (node == NULL || k >= log->live)
         return log->last_ns;
     return wr_list_moment(log->last_ns, log->last_tick - WR_LOAD(&node->ticks[place]),
-                          log->class.log_tick_ns);
+                          log->tick_ns);
 }
 
 /* The next node to write to, behind last: one we have, or a new one. */
@@ -85,7 +85,7 @@ bool wr_stamps_push(struct wr_log *log, int64_t stamp_ns)
         if (log->last == 0 && !extend(log))
             return false;
     } else {
-        log->last_tick += (uint32_t)((stamp_ns - log->last_ns) / log->class.log_tick_ns);
+        log->last_tick += (uint32_t)((stamp_ns - log->last_ns) / log->tick_ns);
         if (place == 0 && !extend(log))
             return false;
     }
@@ -101,8 +101,10 @@ bool wr_stamps_push(struct wr_log *log, int64_t stamp_ns)
 
 int wr_log_append(struct wr_log *log, uint32_t count, int64_t *stamp_ns)
 {
-    const struct wr_log before = *log;
-    int64_t tick_ns = log->class.log_tick_ns;
+    const struct wr_list before = wr_stamps_list(log);
+    const uint32_t before_tick = log->last_tick;
+    const bool before_changed = log->changed;
+    int64_t tick_ns = log->tick_ns;
     int64_t stamp = (log->now_ns + tick_ns - 1) / tick_ns * tick_ns;
 
     *stamp_ns = log->live == 0 ? stamp : wr_max_i64(stamp, log->last_ns);
@@ -111,12 +113,12 @@ int wr_log_append(struct wr_log *log, uint32_t count, int64_t *stamp_ns)
             continue;
         /* Back to what it was, but for the nodes: those are behind last, and given back at close.
          */
-        log->live = before.live;
+        log->live = before.count;
         log->last = before.last != 0 ? before.last : log->first;
         log->offset = before.offset;
         log->last_ns = before.last_ns;
-        log->last_tick = before.last_tick;
-        log->changed = before.changed || before.last != log->last;
+        log->last_tick = before_tick;
+        log->changed = before_changed || before.last != log->last;
         (void)WR_ADD(&log->arena->header->counters[WR_NO_NODES], 1);
         return WEIR_EFULL;
     }
@@ -186,7 +188,7 @@ static uint32_t last_node(const struct wr_log *log)
 
 uint32_t wr_log_remove(struct wr_log *log, int64_t stamp_ns, uint32_t count)
 {
-    int64_t age_ns = log->last_ns - stamp_ns, tick_ns = log->class.log_tick_ns;
+    int64_t age_ns = log->last_ns - stamp_ns, tick_ns = log->tick_ns;
     uint32_t at = 0, found, tick;
     struct wr_list list;
 
