@@ -171,7 +171,8 @@ static struct weir_slice collect_field(const struct http_policy *policy, size_t 
         }
         if (have.ptr != start) /* the first line, as it came */
             memcpy(start, have.ptr, have.len);
-        memcpy(start + have.len, ", ", 2);
+        start[have.len] = ',';
+        start[have.len + 1] = ' ';
         memcpy(start + have.len + 2, field->value.ptr, field->value.len);
         have = (struct weir_slice){start, have.len + 2 + field->value.len};
         *scratch = start + have.len;

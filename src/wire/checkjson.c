@@ -184,9 +184,11 @@ static bool want_bool(struct reading *r, bool *out)
 
 /* ---- headers and keys --------------------------------------------------------------------- */
 
-static char lower(char c)
+static unsigned char lower(char c)
 {
-    return c >= 'A' && c <= 'Z' ? (char)(c | 0x20) : c;
+    unsigned char byte = (unsigned char)c;
+
+    return byte >= 'A' && byte <= 'Z' ? (unsigned char)(byte | 0x20U) : byte;
 }
 
 static bool same(struct weir_slice key, const char *name, enum weir_field_kind kind)

@@ -23,12 +23,15 @@ const char *wr_check_reason(unsigned reason)
     return reason < sizeof reasons / sizeof *reasons ? reasons[reason] : "none";
 }
 
+static char *put_bytes(char *at, const char *bytes, size_t len)
+{
+    memcpy(at, bytes, len);
+    return at + len;
+}
+
 static char *put(char *at, const char *text)
 {
-    size_t len = strlen(text);
-
-    memcpy(at, text, len);
-    return at + len;
+    return put_bytes(at, text, strlen(text));
 }
 
 static char *put_number(char *at, int64_t value)

@@ -48,15 +48,17 @@ size_t wr_http_span(const char *at, const char *end, unsigned char kind)
     return (size_t)(p - at);
 }
 
-static char lower(char c)
+static unsigned char lower(char c)
 {
-    return c >= 'A' && c <= 'Z' ? (char)(c | 0x20) : c;
+    unsigned char byte = (unsigned char)c;
+
+    return byte >= 'A' && byte <= 'Z' ? (unsigned char)(byte | 0x20U) : byte;
 }
 
 bool wr_http_name_is(struct weir_slice name, const char *text)
 {
     for (size_t i = 0; i < name.len; i++)
-        if (lower(name.ptr[i]) != text[i]) /* a terminator is no letter of a name */
+        if (lower(name.ptr[i]) != (unsigned char)text[i]) /* a terminator is no letter of a name */
             return false;
     return text[name.len] == '\0';
 }

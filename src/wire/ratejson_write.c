@@ -24,12 +24,15 @@ size_t wr_rate_write_max(const struct wr_rate_response *response)
     return bytes;
 }
 
+static char *put_bytes(char *at, const char *bytes, size_t len)
+{
+    memcpy(at, bytes, len);
+    return at + len;
+}
+
 static char *put(char *at, const char *text)
 {
-    size_t len = strlen(text);
-
-    memcpy(at, text, len);
-    return at + len;
+    return put_bytes(at, text, strlen(text));
 }
 
 static char *put_string(char *at, struct weir_slice text)
@@ -83,7 +86,7 @@ static char *put_status(char *at, const struct wr_rate_status *status)
 static char *put_base64(char *at, struct weir_slice bytes)
 {
     static const char letters[] =
-        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=";
     const unsigned char *p = (const unsigned char *)bytes.ptr;
 
     for (size_t i = 0; i < bytes.len; i += 3) {
@@ -91,7 +94,7 @@ static char *put_base64(char *at, struct weir_slice bytes)
         unsigned group = (unsigned)p[i] << 16 | (n > 1 ? (unsigned)p[i + 1] << 8 : 0) |
                          (n > 2 ? (unsigned)p[i + 2] : 0);
         for (size_t k = 0; k < 4; k++)
-            *at++ = k <= n ? letters[group >> (18 - 6 * k) & 63] : '=';
+            *at++ = letters[k <= n ? group >> (18 - 6 * k) & 63 : 64];
     }
     return at;
 }
