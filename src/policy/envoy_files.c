@@ -98,8 +98,7 @@ static char *path_of(struct files *f, const char *name)
 
     if (path == NULL)
         return NULL;
-    memcpy(path, policy, folder);
-    memcpy(path + folder, name, len);
+    (void)snprintf(path, folder + len + 1, "%.*s%s", (int)folder, policy, name);
     return path;
 }
 

@@ -113,9 +113,9 @@ static void read_unit(struct wr_loader *ld, const struct wr_yaml *at, const stru
                                                 "day", "month",  "year",   "week"};
 
     if (w->unit != NULL && w->unit->kind == WR_YAML_SCALAR)
-        for (uint8_t i = 1; i < WR_UNITS; i++)
+        for (unsigned i = 1; i < WR_UNITS; i++)
             if (strcasecmp(w->unit->text, names[i]) == 0)
-                rule->unit = i;
+                rule->unit = (uint8_t)i;
     if (w->unlimited && rule->unit != WR_UNIT_UNKNOWN)
         wr_error(ld, w->unit, "unit: expected none where unlimited is true, found %s",
                  wr_found(w->unit).text);
@@ -154,7 +154,7 @@ static void read_replaces(struct wr_loader *ld, const struct wr_yaml *list,
                  wr_found(list).text);
         return;
     }
-    names = wr_region_take(ld->region, list->count, sizeof *names);
+    names = wr_region_take(ld->region, list->count, sizeof(void *));
     if (names == NULL)
         return;
     for (const struct wr_yaml *item = list->first; item != NULL; item = item->next)
@@ -187,11 +187,11 @@ static bool add_rule(struct wr_loader *ld, struct wr_envoy *envoy, struct wr_env
 {
     if (envoy->rule_count == envoy->rule_room) {
         uint32_t room = envoy->rule_room == 0 ? 16 : envoy->rule_room * 2;
-        const struct wr_envoy_rule **larger = wr_region_take(ld->region, room, sizeof *larger);
+        const struct wr_envoy_rule **larger = wr_region_take(ld->region, room, sizeof(void *));
         if (larger == NULL)
             return false;
-        if (envoy->rule_count > 0)
-            memcpy(larger, envoy->rules, envoy->rule_count * sizeof *larger);
+        for (uint32_t i = 0; i < envoy->rule_count; i++)
+            larger[i] = envoy->rules[i];
         envoy->rules = larger;
         envoy->rule_room = room;
     }

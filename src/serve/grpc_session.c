@@ -25,9 +25,10 @@
 #include "base/arith.h"
 #include "base/units.h"
 
-#define BUDGET_MAX 2000                     /* frames without work at once */
+#define BUDGET_MAX INT64_C(2000)            /* frames without work at once */
 #define BUDGET_REFILL_NS (5 * WR_NS_PER_MS) /* one more: 200 a second */
 #define BUDGET_ANSWER 2                     /* a call earns a ping and a window update */
+#define RESETS_MAX UINT64_C(20000)          /* of nghttp2's own count: never reached */
 #define DISCARD_MAX ((size_t)256 << 10) /* sent after it was refused: then the stream is reset */
 #define CONNECTION_WINDOW (1 << 20)
 
@@ -361,7 +362,7 @@ static int make_session(struct wr_grpc *g)
     result = nghttp2_option_new(&option);
     if (result == 0) {
         /* Our own budget counts resets and the rest alike; nghttp2's would be first. */
-        nghttp2_option_set_stream_reset_rate_limit(option, BUDGET_MAX * 10, BUDGET_MAX * 10);
+        nghttp2_option_set_stream_reset_rate_limit(option, RESETS_MAX, RESETS_MAX);
         nghttp2_option_set_max_send_header_block_length(option, WR_GRPC_HEADERS_MAX);
         result = nghttp2_session_server_new2(&g->session, callbacks, g, option);
     }

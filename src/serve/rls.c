@@ -169,9 +169,9 @@ static void describe_request(const struct weir *weir, const struct wr_rate_reque
 /* The unit that is exactly |window_ns| long. */
 static uint8_t unit_of(int64_t window_ns)
 {
-    for (uint8_t unit = WR_UNIT_SECOND; unit < WR_UNITS; unit++)
+    for (unsigned unit = WR_UNIT_SECOND; unit < WR_UNITS; unit++)
         if (wr_unit_seconds((enum wr_unit)unit) * WR_NS_PER_S == window_ns)
-            return unit;
+            return (uint8_t)unit;
     return WR_UNIT_UNKNOWN;
 }
 
