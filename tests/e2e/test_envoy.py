@@ -101,7 +101,7 @@ class Api(BaseHTTPRequestHandler):
 class Envoy:
     def __init__(self, binary, folder, arguments):
         self.log = open(folder / "envoy.log", "w+")
-        self.process = subprocess.Popen([binary, "--concurrency", "1", "--use-dynamic-base-id", "-l", "warn",
+        self.process = subprocess.Popen([binary, "--concurrency", "1", "--disable-hot-restart", "-l", "warn",
                                          *arguments], stdout=self.log, stderr=self.log)
 
     def wait_for(self, port):
