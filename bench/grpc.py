@@ -9,12 +9,12 @@ import json
 import os
 import pathlib
 import re
-import socket
 import statistics
 import subprocess
 import sys
 import tempfile
-import time
+
+from servers import cpu_ns, free_ports, wait_for
 
 POLICY = """version: 1
 arena: {path: %(dir)s/arena, size: 16MiB}
@@ -40,26 +40,6 @@ def question():
     message = field(1, b"bench") + descriptor((b"remote_address", b"192.0.2.117")) + \
         descriptor((b"api_key", b"k_live_1234567"), (b"path", b"/search/of/things"))
     return bytes([0]) + len(message).to_bytes(4, "big") + message
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
-
-
-def wait_for(port):
-    for _ in range(100):
-        try:
-            socket.create_connection(("127.0.0.1", port), 1).close()
-            return
-        except OSError:
-            time.sleep(0.05)
-    sys.exit(f"nothing came up on port {port}")
-
-
-def cpu_ns(pid):
-    return sum(int((task / "schedstat").read_text().split()[0]) for task in pathlib.Path(f"/proc/{pid}/task").iterdir())
 
 
 class Server:
@@ -95,7 +75,7 @@ def main():
     cores = sorted(os.sched_getaffinity(0))
     with tempfile.TemporaryDirectory(prefix="weir-bench-", dir="/dev/shm") as name:
         folder = pathlib.Path(name)
-        ports = free_port(), free_port()
+        ports = free_ports(2)
         (folder / "shop.yaml").write_text(SHOP)
         (folder / "policy.yaml").write_text(POLICY % {"dir": folder, "port": ports[0]})
         (folder / "question").write_bytes(question())

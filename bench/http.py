@@ -15,7 +15,8 @@ import subprocess
 import sys
 import tempfile
 
-from nginx import free_ports, wait_for
+from servers import cpu_ns, free_ports, wait_for
+
 
 POLICY = """version: 1
 arena: {path: %(dir)s/arena, size: 16MiB}
@@ -54,11 +55,6 @@ REQUESTS = {
             '["X-Original-Method"] = "GET", ["X-Forwarded-For"] = "192.0.2.7" })',
 }
 TARGET = 0.95
-
-
-def cpu_ns(pid):
-    tasks = pathlib.Path(f"/proc/{pid}/task").glob("*/schedstat")
-    return sum(int(task.read_text().split()[0]) for task in tasks)
 
 
 class Bench:

@@ -15,7 +15,8 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import time
+
+from servers import cpu_ns, free_ports, wait_for
 
 POLICY = """version: 1
 arena: {path: %(dir)s/arena, size: 16MiB}
@@ -93,32 +94,6 @@ CASES = [
     ("4 limits, all headers, proxied", "/four/proxy/f", "/proxy-peer/f", "/proxy-plain/f", 1.5, 0.92, False),
     ("1 limit, no headers, refusing", "/deny/f", "/deny-peer/f", "/plain/f", None, 0.90, True),
 ]
-
-
-def cpu_ns(pid):
-    return int(pathlib.Path(f"/proc/{pid}/schedstat").read_text().split()[0])
-
-
-def free_ports(count):
-    import socket
-    sockets = [socket.socket() for _ in range(count)]
-    for s in sockets:
-        s.bind(("127.0.0.1", 0))
-    ports = [s.getsockname()[1] for s in sockets]
-    for s in sockets:
-        s.close()
-    return ports
-
-
-def wait_for(port):
-    import socket
-    for _ in range(100):
-        try:
-            socket.create_connection(("127.0.0.1", port), 1).close()
-            return
-        except OSError:
-            time.sleep(0.05)
-    sys.exit(f"nginx did not come up on port {port}")
 
 
 def worker_of(master):

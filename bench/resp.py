@@ -11,12 +11,12 @@ import os
 import pathlib
 import shutil
 import signal
-import socket
 import statistics
 import subprocess
 import sys
 import tempfile
-import time
+
+from servers import cpu_ns, free_ports, wait_for
 
 # The usual limiter in Lua: one key, the store's clock, what redis-cell replies.
 SCRIPT = """local burst, count, period = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
@@ -50,31 +50,6 @@ CASES = [
     (16, 16, 600000, 80000, 0.9, 0.2, None, None),
     (16, 64, 1500000, 100000, 0.77, 0.1, 1.3, 10),
 ]
-
-
-def free_ports(count):
-    sockets = [socket.socket() for _ in range(count)]
-    for s in sockets:
-        s.bind(("127.0.0.1", 0))
-    ports = [s.getsockname()[1] for s in sockets]
-    for s in sockets:
-        s.close()
-    return ports
-
-
-def wait_for(port):
-    for _ in range(200):
-        try:
-            socket.create_connection(("127.0.0.1", port), 1).close()
-            return
-        except OSError:
-            time.sleep(0.05)
-    sys.exit(f"nothing answers on port {port}")
-
-
-def cpu_ns(pid):
-    """Of all threads of the process."""
-    return sum(int(task.read_text().split()[0]) for task in pathlib.Path(f"/proc/{pid}/task").glob("*/schedstat"))
 
 
 class Bench:
