@@ -14,6 +14,9 @@
 #include "store/arena.h"
 #include "weir/weir.h"
 
+/* After a refusal for a moment (wr_charge.busy): whoever holds the key runs again by then. */
+#define WR_BUSY_RETRY_NS INT64_C(1000000)
+
 struct wr_charge {
     const struct wr_limit *limit;
     uint64_t hash;     /* of the limit's name and the key, under the arena's secret */

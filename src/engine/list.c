@@ -35,7 +35,7 @@ static void take(struct wr_charge *charge, uint32_t live, uint32_t *must_age)
 static void refuse_for_a_moment(struct wr_charge *charge)
 {
     charge->busy = true;
-    charge->take = (struct wr_take){.retry_after_ns = 1000000};
+    charge->take = (struct wr_take){.retry_after_ns = WR_BUSY_RETRY_NS};
 }
 
 static struct wr_worth worth_of(const struct wr_limit *limit, int64_t stamps)

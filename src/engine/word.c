@@ -88,7 +88,7 @@ static void refuse_for_a_moment(struct wr_charge *charge)
     charge->busy = true;
     charge->take.allowed = false;
     charge->take.never = false;
-    charge->take.retry_after_ns = 1000000; /* 1 ms: whoever holds it runs again by then */
+    charge->take.retry_after_ns = WR_BUSY_RETRY_NS;
     charge->take.delay_ns = 0;
 }
 

@@ -62,7 +62,6 @@ struct wr_policy_settings {
     unsigned header_families;   /* WEIR_HEADERS_* */
     bool skip_options;          /* OPTIONS requests are not counted: true */
     bool cors_expose;           /* send Access-Control-Expose-Headers */
-    bool client_keys;           /* reserved: send pk */
     const char *documentation_url;
     const char *upgrade_url;
     const struct wr_policy_listener *listeners;
