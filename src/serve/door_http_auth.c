@@ -45,14 +45,9 @@ static const struct source {
 
 /* ---- what is asked for -------------------------------------------------------------------- */
 
-static bool is(struct weir_slice slice, const char *text)
-{
-    return slice.len == strlen(text) && memcmp(slice.ptr, text, slice.len) == 0;
-}
-
 static bool read_option(struct asked *asked, struct weir_slice name, struct weir_slice value)
 {
-    if (is(name, "deny") && value.len == 3) {
+    if (http_is(name, "deny") && value.len == 3) {
         for (size_t i = 0; i < 3; i++) {
             if (value.ptr[i] < '0' || value.ptr[i] > '9')
                 return false;
@@ -60,12 +55,12 @@ static bool read_option(struct asked *asked, struct weir_slice name, struct weir
         }
         return asked->deny >= 400 && asked->deny <= 599;
     }
-    if (is(name, "body")) {
-        asked->body = is(value, "1");
-        return asked->body || is(value, "0");
+    if (http_is(name, "body")) {
+        asked->body = http_is(value, "1");
+        return asked->body || http_is(value, "0");
     }
-    for (unsigned i = FROM_ORIGINAL_URL; is(name, "from") && i <= FROM_FORWARDED_URI; i++) {
-        if (is(value, sources[i].name)) {
+    for (unsigned i = FROM_ORIGINAL_URL; http_is(name, "from") && i <= FROM_FORWARDED_URI; i++) {
+        if (http_is(value, sources[i].name)) {
             asked->from = (enum from)i;
             return true;
         }
@@ -182,7 +177,7 @@ static struct weir_slice collect_field(const struct http_policy *policy, size_t 
 
 static void collect_fields(struct http_door *door, const struct wr_http_request *request)
 {
-    char *scratch = door->scratch; /* the body, if it lay there, is not looked at */
+    char *scratch = door->service.scratch; /* the body, if it lay there, is not looked at */
 
     for (size_t f = 0; f < door->policy.field_count; f++)
         door->fields[f] = door->policy.kinds[f] == WEIR_FIELD_HEADER
@@ -201,8 +196,9 @@ static void add_limit_fields(struct http_door *door, const struct weir_answer *a
                              struct http_response *response)
 {
     struct weir_header headers[WEIR_HEADERS_MAX];
-    int n = weir_answer_headers(door->loop->handle->weir, answer, door->policy.answers.families,
-                                headers, door->values, sizeof door->values);
+    int n =
+        weir_answer_headers(door->service.loop->handle->weir, answer, door->policy.answers.families,
+                            headers, door->values, sizeof door->values);
 
     for (int i = 0; i < n; i++)
         http_add_field(response, headers[i].name, headers[i].value);
@@ -228,17 +224,17 @@ static void deny(struct http_door *door, const struct asked *asked,
     add_text(response, "X-Weir-Status", write_status(status, door->status));
     add_text(response, "X-Weir-Reason", wr_check_reason(answer->reason));
     if (answer->decisive >= 0)
-        add_text(
-            response, "X-Weir-Limit",
-            weir_limit_name(door->loop->handle->weir, answer->verdicts[answer->decisive].limit));
+        add_text(response, "X-Weir-Limit",
+                 weir_limit_name(door->service.loop->handle->weir,
+                                 answer->verdicts[answer->decisive].limit));
     add_limit_fields(door, answer, response);
     if (!asked->body)
         return;
-    len = weir_answer_problem(door->loop->handle->weir, answer, response->status, door->body,
-                              WEIR_PROBLEM_BYTES);
+    len = weir_answer_problem(door->service.loop->handle->weir, answer, response->status,
+                              door->service.body, WEIR_PROBLEM_BYTES);
     if (len > 0) {
         response->type = "application/problem+json";
-        response->body = (struct weir_slice){door->body, (size_t)len};
+        response->body = (struct weir_slice){door->service.body, (size_t)len};
     }
 }
 
@@ -246,7 +242,7 @@ static void deny(struct http_door *door, const struct asked *asked,
  * is told to come back. */
 static void cannot_hold(struct http_door *door, struct weir_answer *answer, int64_t now)
 {
-    struct weir *w = door->loop->handle->weir;
+    struct weir *w = door->service.loop->handle->weir;
 
     (void)weir_settle(w, answer, 0, now);
     weir_release(w, answer, now);
@@ -260,14 +256,14 @@ static void decide(struct http_door *door, const struct asked *asked,
                    const struct weir_request *original, struct http_response *response)
 {
     struct weir_answer *answer = &door->answers[0];
-    int64_t now = wr_loop_now(door->loop);
+    int64_t now = wr_loop_now(door->service.loop);
 
     /* As a reservation, so that it can be undone within this call. */
-    (void)weir_reserve(door->loop->handle->weir, original, WR_NS_PER_S, now, answer);
+    (void)weir_reserve(door->service.loop->handle->weir, original, WR_NS_PER_S, now, answer);
     if (answer->delay_ns > 0 && answer->outcome != WEIR_DENY &&
-        (answer->delay_ns > HTTP_HOLD_MAX_NS || door->held >= HTTP_HELD_MAX))
+        (answer->delay_ns > HTTP_HOLD_MAX_NS || door->service.held >= HTTP_HELD_MAX))
         cannot_hold(door, answer, now);
-    wr_metrics_answer(&door->loop->metrics, answer);
+    wr_metrics_answer(&door->service.loop->metrics, answer);
     if (answer->outcome == WEIR_DENY) {
         deny(door, asked, answer, response);
         return;
@@ -276,9 +272,10 @@ static void decide(struct http_door *door, const struct asked *asked,
     add_limit_fields(door, answer, response);
 }
 
-void http_auth(struct http_door *door, struct weir_slice peer,
+void http_auth(struct http_service *service, struct weir_slice peer,
                const struct wr_http_request *request, struct http_response *response)
 {
+    struct http_door *door = http_door_of(service);
     const struct http_policy *policy = &door->policy;
     struct weir_slice rest = {request->target.ptr + PATH_LEN, request->target.len - PATH_LEN};
     struct weir_slice wrong = nothing;
@@ -295,23 +292,23 @@ void http_auth(struct http_door *door, struct weir_slice peer,
         original.path = rest;
     } else if (rest.len > 0 &&
                !read_query((struct weir_slice){rest.ptr + 1, rest.len - 1}, &asked, &wrong)) {
-        http_problem(door, response, 400, "there are deny=400..599, body=0|1 and from=FIELD",
-                     wrong);
+        http_problem(&door->service, response, 400,
+                     "there are deny=400..599, body=0|1 and from=FIELD", wrong);
         return;
-    } else if (wr_policy_trusts(door->loop->handle->policy, peer)) {
+    } else if (wr_policy_trusts(door->service.loop->handle->policy, peer)) {
         error = read_original(request, &asked, &original);
     }
     if (error != NULL) {
-        http_problem(door, response, 400, error, nothing);
+        http_problem(&door->service, response, 400, error, nothing);
         return;
     }
     if (!http_fields_room(door, 1)) {
-        http_problem(door, response, 503, "out of memory", nothing);
+        http_problem(&door->service, response, 503, "out of memory", nothing);
         return;
     }
     collect_fields(door, request);
     original.fields = door->fields;
-    if (policy->answers.skip_options && is(original.method, "OPTIONS"))
+    if (policy->answers.skip_options && http_is(original.method, "OPTIONS"))
         *response = (struct http_response){.status = 200};
     else
         decide(door, &asked, &original, response);

@@ -11,6 +11,8 @@
 
 #define TTL_MAX_NS (24 * WR_NS_PER_HOUR)
 
+_Static_assert(HTTP_BODY_BYTES >= WR_CHECK_ANSWER_MAX, "one answer always has room");
+
 static const struct weir_slice nothing = {NULL, 0};
 
 static int find_plan(const void *context, struct weir_slice name)
@@ -28,7 +30,7 @@ static bool read_body(struct http_door *door, const struct wr_http_request *requ
                       : 1;
 
     if (!http_fields_room(door, most)) {
-        http_problem(door, response, 503, "out of memory", nothing);
+        http_problem(&door->service, response, 503, "out of memory", nothing);
         return false;
     }
     *reader = (struct wr_check_reader){.form = form,
@@ -36,24 +38,24 @@ static bool read_body(struct http_door *door, const struct wr_http_request *requ
                                        .field_names = door->policy.names,
                                        .field_kinds = door->policy.kinds,
                                        .find_plan = find_plan,
-                                       .context = door->loop->handle->weir,
+                                       .context = door->service.loop->handle->weir,
                                        .scratch = door->decoded,
                                        .requests = door->requests,
                                        .fields = door->fields};
     if (wr_check_read(reader, request->body))
         return true;
-    http_problem(door, response, 400, reader->error,
+    http_problem(&door->service, response, 400, reader->error,
                  (struct weir_slice){reader->member, reader->member_len});
     return false;
 }
 
 /* ---- answers ------------------------------------------------------------------------------ */
 
-/* Write |answer| (NULL: not counted) at door->body + |at|. Returns its length. */
+/* Write |answer| (NULL: not counted) at door->service.body + |at|. Returns its length. */
 static size_t tell(struct http_door *door, const struct weir_answer *answer,
                    struct wr_check_told *told, size_t at)
 {
-    struct weir *w = door->loop->handle->weir;
+    struct weir *w = door->service.loop->handle->weir;
 
     told->answer = answer;
     told->plan = NULL;
@@ -67,13 +69,13 @@ static size_t tell(struct http_door *door, const struct weir_answer *answer,
                                &told->reset_ns[i]);
         }
     }
-    return wr_check_write(told, door->body + at);
+    return wr_check_write(told, door->service.body + at);
 }
 
 static void answer_json(struct http_door *door, struct http_response *response, size_t len)
 {
     *response = (struct http_response){
-        .status = 200, .type = "application/json", .body = {door->body, len}};
+        .status = 200, .type = "application/json", .body = {door->service.body, len}};
 }
 
 /* ---- check -------------------------------------------------------------------------------- */
@@ -96,26 +98,26 @@ static size_t run_length(const struct http_door *door, const struct weir_request
 }
 
 /* Decide the requests that were read and write what is told of them, a comma between. Returns the
- * length at door->body; 0: out of memory. */
+ * length at door->service.body; 0: out of memory. */
 static size_t decide_all(struct http_door *door, size_t count, size_t at,
                          struct http_response *response)
 {
-    struct weir *w = door->loop->handle->weir;
-    int64_t now = wr_loop_now(door->loop);
+    struct weir *w = door->service.loop->handle->weir;
+    int64_t now = wr_loop_now(door->service.loop);
     struct wr_check_told told = {.answer = NULL};
 
     for (size_t i = 0; i < count;) {
         size_t n = run_length(door, door->requests + i, count - i);
         size_t end = n > 0 ? n : 1;
-        if (!http_body_room(door, response, at + end * (WR_CHECK_ANSWER_MAX + 1) + 1))
+        if (!http_body_room(&door->service, response, at + end * (WR_CHECK_ANSWER_MAX + 1) + 1))
             return 0;
         if (n > 0)
             (void)weir_decide_batch(w, door->requests + i, n, now, door->answers);
         for (size_t k = 0; k < end; k++) {
             if (i + k > 0)
-                door->body[at++] = ',';
+                door->service.body[at++] = ',';
             if (n > 0)
-                wr_metrics_answer(&door->loop->metrics, &door->answers[k]);
+                wr_metrics_answer(&door->service.loop->metrics, &door->answers[k]);
             at += tell(door, n > 0 ? &door->answers[k] : NULL, &told, at);
         }
         i += end;
@@ -123,9 +125,10 @@ static size_t decide_all(struct http_door *door, size_t count, size_t at,
     return at;
 }
 
-void http_check(struct http_door *door, struct weir_slice peer,
+void http_check(struct http_service *service, struct weir_slice peer,
                 const struct wr_http_request *request, struct http_response *response)
 {
+    struct http_door *door = http_door_of(service);
     struct wr_check_reader reader;
     size_t len;
 
@@ -133,12 +136,12 @@ void http_check(struct http_door *door, struct weir_slice peer,
     if (!read_body(door, request, &reader, WR_CHECK_FORM, response))
         return;
     if (reader.array)
-        door->body[0] = '[';
+        door->service.body[0] = '[';
     len = decide_all(door, reader.count, reader.array ? 1 : 0, response);
     if (len == 0)
         return;
     if (reader.array)
-        door->body[len++] = ']';
+        door->service.body[len++] = ']';
     answer_json(door, response, len);
 }
 
@@ -152,10 +155,10 @@ static bool read_ttl(struct http_door *door, const struct wr_check_reader *reade
 
     *ttl_ns = reader->ttl_s <= TTL_MAX_NS / WR_NS_PER_S ? reader->ttl_s * WR_NS_PER_S : -1;
     if (reader->ttl.ptr != NULL && wr_duration_parse(reader->ttl, ttl_ns, &at) != NULL)
-        http_problem(door, response, 400, "expected a duration: \"30s\", or a number of seconds",
-                     ttl);
+        http_problem(&door->service, response, 400,
+                     "expected a duration: \"30s\", or a number of seconds", ttl);
     else if (*ttl_ns <= 0 || *ttl_ns > TTL_MAX_NS)
-        http_problem(door, response, 400, "expected more than 0 and at most a day", ttl);
+        http_problem(&door->service, response, 400, "expected more than 0 and at most a day", ttl);
     else
         return true;
     return false;
@@ -168,15 +171,16 @@ static void give_back(struct weir *w, struct weir_answer *answer, int64_t now)
     weir_release(w, answer, now);
 }
 
-void http_reserve(struct http_door *door, struct weir_slice peer,
+void http_reserve(struct http_service *service, struct weir_slice peer,
                   const struct wr_http_request *request, struct http_response *response)
 {
-    struct wr_handle *handle = door->loop->handle;
+    struct http_door *door = http_door_of(service);
+    struct wr_handle *handle = door->service.loop->handle;
     struct weir_answer *answer = &door->answers[0];
     struct wr_check_told told = {.reservation = true};
     struct wr_check_reader reader;
     char id[WR_RESERVATION_ID + 1];
-    int64_t ttl_ns, now = wr_loop_now(door->loop);
+    int64_t ttl_ns, now = wr_loop_now(door->service.loop);
 
     (void)peer;
     if (!read_body(door, request, &reader, WR_RESERVE_FORM, response) ||
@@ -184,16 +188,16 @@ void http_reserve(struct http_door *door, struct weir_slice peer,
         return;
     (void)weir_reserve(handle->weir, door->requests, ttl_ns, now, answer);
     if (answer->outcome != WEIR_DENY) {
-        if (wr_reservations_put(wr_server_reservations(door->loop->server), handle, answer,
+        if (wr_reservations_put(wr_server_reservations(door->service.loop->server), handle, answer,
                                 answer->expires_ns, id) != 0) {
             give_back(handle->weir, answer, now);
-            http_problem(door, response, 503, "too many reservations are open", nothing);
+            http_problem(&door->service, response, 503, "too many reservations are open", nothing);
             http_add_field(response, "Retry-After", (struct weir_slice){"1", 1});
             return;
         }
         told.id = id;
     }
-    wr_metrics_answer(&door->loop->metrics, answer);
+    wr_metrics_answer(&door->service.loop->metrics, answer);
     answer_json(door, response, tell(door, answer, &told, 0));
 }
 
@@ -201,10 +205,10 @@ static void end_reservation(struct http_door *door, const struct wr_http_request
                             enum wr_check_form form, struct http_response *response)
 {
     static const char settled[] = "{\"settled\":true}", released[] = "{\"released\":true}";
-    struct wr_reservations *table = wr_server_reservations(door->loop->server);
+    struct wr_reservations *table = wr_server_reservations(door->service.loop->server);
     struct wr_check_reader reader;
     char id[WR_RESERVATION_ID + 1] = "";
-    int64_t now = wr_loop_now(door->loop);
+    int64_t now = wr_loop_now(door->service.loop);
     int result;
 
     if (!read_body(door, request, &reader, form, response))
@@ -215,10 +219,12 @@ static void end_reservation(struct http_door *door, const struct wr_http_request
                  ? wr_reservations_settle(table, id, door->requests[0].cost_units, now)
                  : wr_reservations_release(table, id, now);
     if (result == WEIR_EEXPIRED)
-        http_problem(door, response, 410, "the reservation has expired or has been ended before",
+        http_problem(&door->service, response, 410,
+                     "the reservation has expired or has been ended before",
                      (struct weir_slice){"id", 2});
     else if (result != 0)
-        http_problem(door, response, 404, "no such reservation", (struct weir_slice){"id", 2});
+        http_problem(&door->service, response, 404, "no such reservation",
+                     (struct weir_slice){"id", 2});
     else
         *response = (struct http_response){
             .status = 200,
@@ -227,16 +233,18 @@ static void end_reservation(struct http_door *door, const struct wr_http_request
                                            : (struct weir_slice){released, sizeof released - 1}};
 }
 
-void http_settle(struct http_door *door, struct weir_slice peer,
+void http_settle(struct http_service *service, struct weir_slice peer,
                  const struct wr_http_request *request, struct http_response *response)
 {
+    struct http_door *door = http_door_of(service);
     (void)peer;
     end_reservation(door, request, WR_SETTLE_FORM, response);
 }
 
-void http_release(struct http_door *door, struct weir_slice peer,
+void http_release(struct http_service *service, struct weir_slice peer,
                   const struct wr_http_request *request, struct http_response *response)
 {
+    struct http_door *door = http_door_of(service);
     (void)peer;
     end_reservation(door, request, WR_RELEASE_FORM, response);
 }

@@ -25,23 +25,24 @@ static void bad_request(struct http_response *response)
         .status = 400, .type = "text/plain; charset=utf-8", .body = {text, sizeof text - 1}};
 }
 
-void http_json(struct http_door *door, struct weir_slice peer,
+void http_json(struct http_service *service, struct weir_slice peer,
                const struct wr_http_request *request, struct http_response *response)
 {
+    struct http_door *door = http_door_of(service);
     struct http_json *json = door->json;
     const char *why;
 
     (void)peer;
     if (!wr_rate_read(&json->reader, request->body, door->decoded) ||
-        wr_rls_answer(door->loop, &json->reader.request, &json->scratch, &json->response, &why) !=
-            0) {
+        wr_rls_answer(door->service.loop, &json->reader.request, &json->scratch, &json->response,
+                      &why) != 0) {
         bad_request(response);
         return;
     }
-    if (!http_body_room(door, response, wr_rate_write_max(&json->response)))
+    if (!http_body_room(&door->service, response, wr_rate_write_max(&json->response)))
         return;
-    *response =
-        (struct http_response){.status = json->response.code == WR_RATE_OVER_LIMIT ? 429 : 200,
-                               .type = "application/json",
-                               .body = {door->body, wr_rate_write(&json->response, door->body)}};
+    *response = (struct http_response){
+        .status = json->response.code == WR_RATE_OVER_LIMIT ? 429 : 200,
+        .type = "application/json",
+        .body = {door->service.body, wr_rate_write(&json->response, door->service.body)}};
 }

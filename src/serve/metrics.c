@@ -14,6 +14,11 @@ static void add(uint64_t *counter, uint64_t n)
     __atomic_store_n(counter, __atomic_load_n(counter, __ATOMIC_RELAXED) + n, __ATOMIC_RELAXED);
 }
 
+void wr_metrics_bad_request(struct wr_metrics *metrics, enum wr_door_id door)
+{
+    add(&metrics->door[door].bad_requests, 1);
+}
+
 int64_t wr_metrics_latency_bound(unsigned bucket)
 {
     return bucket < WR_LATENCY_BUCKETS ? bounds[bucket] : -1;

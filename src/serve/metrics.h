@@ -40,6 +40,9 @@ struct wr_metrics {
 /* Count an answer: once by its outcome, once for each limit in it. */
 void wr_metrics_answer(struct wr_metrics *metrics, const struct weir_answer *answer);
 
+/* Count a request of |door| that was refused as input. */
+void wr_metrics_bad_request(struct wr_metrics *metrics, enum wr_door_id door);
+
 /* The upper bound of latency[|bucket|] in ns; -1: of the last, none. */
 int64_t wr_metrics_latency_bound(unsigned bucket);
 

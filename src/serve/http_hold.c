@@ -1,4 +1,4 @@
-/* door_http_hold.c - answers that wait for their time: a leaky bucket lets requests through at even
+/* http_hold.c - answers that wait for their time: a leaky bucket lets requests through at even
  * spacing, and a proxy that asks us is told when it is the request's turn.
  *
  * Invariants: an answer is sent at its time or never; a caller that has gone is not touched; what
@@ -7,11 +7,11 @@
 #include <string.h>
 
 #include "base/units.h"
-#include "serve/door_http.h"
+#include "serve/http_service.h"
 
 struct http_held {
     uv_timer_t timer;
-    struct http_door *door; /* NULL: abandoned */
+    struct http_service *service; /* NULL: abandoned */
     struct http_conn *conn;
     size_t len;
     bool keep_alive;
@@ -27,12 +27,12 @@ static void on_time(uv_timer_t *timer)
 {
     struct http_held *held = timer->data;
 
-    held->door->held--;
+    held->service->held--;
     uv_close((uv_handle_t *)&held->timer, on_closed); /* freed in a later turn */
     http_deliver_held(held->conn, held->bytes, held->len, held->keep_alive);
 }
 
-struct http_held *http_hold(struct http_door *door, struct http_conn *conn, int64_t delay_ns,
+struct http_held *http_hold(struct http_service *service, struct http_conn *conn, int64_t delay_ns,
                             const char *bytes, size_t len, bool keep_alive)
 {
     struct http_held *held = malloc(sizeof *held + len);
@@ -40,19 +40,20 @@ struct http_held *http_hold(struct http_door *door, struct http_conn *conn, int6
 
     if (held == NULL)
         return NULL;
-    *held = (struct http_held){.door = door, .conn = conn, .len = len, .keep_alive = keep_alive};
+    *held =
+        (struct http_held){.service = service, .conn = conn, .len = len, .keep_alive = keep_alive};
     memcpy(held->bytes, bytes, len);
-    (void)uv_timer_init(&door->loop->uv, &held->timer);
+    (void)uv_timer_init(&service->loop->uv, &held->timer);
     held->timer.data = held;
-    uv_update_time(&door->loop->uv); /* the turn may have begun a while ago */
+    uv_update_time(&service->loop->uv); /* the turn may have begun a while ago */
     (void)uv_timer_start(&held->timer, on_time, delay_ms, 0);
-    door->held++;
+    service->held++;
     return held;
 }
 
 void http_held_abandon(struct http_held *held)
 {
-    held->door->held--;
+    held->service->held--;
     (void)uv_timer_stop(&held->timer);
     uv_close((uv_handle_t *)&held->timer, on_closed);
 }
