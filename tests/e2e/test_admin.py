@@ -1,0 +1,149 @@
+"""The admin door: its key, its paths, and what it says of the daemon's life."""
+import signal
+import socket
+
+import pytest
+
+from admin_door import TOKEN, Admin
+from serving import wait_for
+
+PER_IP = "name: per-ip, by: [ip], rate: 5/hour"
+
+
+@pytest.fixture
+def make(weir, tmp_path):
+    made = []
+
+    def start(limits=(PER_IP,), **options):
+        made.append(Admin(weir, tmp_path / "policy.yaml", list(limits), **options))
+        return made[-1]
+    yield start
+    for each in made:
+        each.close()
+
+
+# ---- its key ------------------------------------------------------------------------------------
+
+def is_problem(reply, status):
+    assert reply.status == status, (reply.status, reply.body)
+    assert reply.one("Content-Type") == "application/problem+json"
+    assert reply.json()["status"] == status
+    return reply.json()
+
+
+def test_everything_but_healthz_wants_the_token(make):
+    door = make()
+    for target in "/readyz", "/", "/no/such/path", "/healthz/", "/healthzz":
+        for token in None, "", "x", TOKEN[:-1], TOKEN + "x", TOKEN.upper():
+            reply = door.admin("GET", target, token=token)
+            is_problem(reply, 401)
+            assert reply.one("WWW-Authenticate").startswith('Bearer realm="weir admin"')
+            assert TOKEN not in reply.body.decode()
+    assert 'error="invalid_token"' in door.admin("GET", "/readyz", token="x").one("WWW-Authenticate")
+    assert "error" not in door.admin("GET", "/readyz", token=None).one("WWW-Authenticate")
+    assert door.admin("GET", "/readyz").status == 200
+    assert door.admin("GET", "/healthz", token=None).status == 200
+    assert door.admin("GET", "/healthz", token="wrong").status == 200
+    assert door.admin("GET", "/healthz?x=1", token=None).status == 200
+    assert is_problem(door.admin("GET", "/readyz", token=None, headers={"Authorization": f"Basic {TOKEN}"}), 401)
+
+
+def test_two_tokens_are_none(make):
+    door = make()
+    with socket.create_connection(door.daemon.address("admin"), 20) as s:
+        field = f"Authorization: Bearer {TOKEN}\r\n"
+        s.sendall(f"GET /readyz HTTP/1.1\r\nHost: x\r\n{field}{field}Connection: close\r\n\r\n".encode())
+        assert s.makefile("rb").readline() == b"HTTP/1.1 401 Unauthorized\r\n"
+
+
+def test_without_a_token_in_force_none_is_wanted(make):
+    door = make(token=None)
+    assert door.admin("GET", "/readyz", token=None).status == 200
+    assert door.admin("GET", "/readyz", token="any").status == 200
+
+
+@pytest.mark.parametrize("address", ["[::1]:0", "unix:PATH"])
+def test_the_other_addresses_of_this_machine(make, tmp_path, address):
+    door = make(token=None, address=address.replace("PATH", str(tmp_path / "admin.sock")))
+    assert door.admin("GET", "/readyz", token=None).status == 200
+
+
+def test_a_reload_changes_the_token(make):
+    door = make()
+    kept = door.text
+    door.text = kept.replace(TOKEN, "another-token-of-these")
+    door.write([PER_IP])
+    door.daemon.signal(signal.SIGHUP)
+    door.daemon.event("reloaded")
+    wait_for("the new token", lambda: door.admin("GET", "/readyz", token="another-token-of-these").status == 200)
+    assert door.admin("GET", "/readyz").status == 401
+    door.text = kept.replace(f", admin_token: {TOKEN}", "")
+    door.write([PER_IP])
+    door.daemon.signal(signal.SIGHUP)
+    door.daemon.event("reloaded", 2)
+    wait_for("no token", lambda: door.admin("GET", "/readyz", token=None).status == 200)
+
+
+def test_the_token_is_in_no_log(make):
+    door = make()
+    door.admin("GET", "/readyz")
+    door.admin("GET", "/readyz", token="wrong")
+    assert door.daemon.end() == 0
+    assert TOKEN not in "".join(door.daemon.raw)
+
+
+# ---- paths and methods --------------------------------------------------------------------------
+
+def test_paths_and_methods(make):
+    door = make()
+    assert is_problem(door.admin("GET", "/nothing"), 404)["detail"]
+    reply = door.admin("POST", "/readyz", "{}")
+    is_problem(reply, 405)
+    assert reply.one("Allow") == "GET, HEAD"
+    reply = door.admin("HEAD", "/readyz")
+    assert (reply.status, reply.body) == (200, b"")
+    assert int(reply.one("Content-Length")) > 0
+    assert reply.one("Cache-Control") == "no-store"
+    assert door.admin("GET", "/v1/check").status == 404  # the HTTP door's paths are not here
+    assert door.ask("GET", "/readyz").status == 404  # nor the other way round
+
+
+# ---- life ---------------------------------------------------------------------------------------
+
+def test_alive_and_ready(make):
+    door = make()
+    reply = door.admin("GET", "/healthz", token=None)
+    assert (reply.status, reply.body) == (200, b"ok\n")
+    assert door.get("/readyz") == {"ready": True, "detail": "serving", "generation": 1, "reloads": 0,
+                                   "reloads_refused": 0}
+
+
+def test_a_refused_reload_is_told(make):
+    door = make()
+    door.write(["name: per-ip, by: [ip], rate: 5/fortnight"])
+    door.daemon.signal(signal.SIGHUP)
+    door.daemon.event("reload refused, the old policy stays")
+    said = door.get("/readyz", 503)
+    assert said["ready"] is False and said["generation"] == 1 and said["reloads_refused"] == 1
+    assert said["detail"].startswith("reload refused: ") and "fortnight" in said["detail"]
+    assert f"{door.policy}:6:" in said["detail"]  # its line
+    assert door.admin("GET", "/healthz").status == 200
+    door.write([PER_IP])
+    door.daemon.signal(signal.SIGHUP)
+    door.daemon.event("reloaded")
+    wait_for("ready again", lambda: door.admin("GET", "/readyz").status == 200)
+    assert door.get("/readyz")["reloads_refused"] == 1
+
+
+def test_while_draining(make):
+    door = make()
+    with socket.create_connection(door.address, 20) as s:
+        s.sendall(b'POST /v1/check HTTP/1.1\r\nHost: x\r\nContent-Length: 18\r\n\r\n{"ip":"192.0.2.2"')  # begun, not ended
+        wait_for("the connection", lambda: door.check() is not None)
+        door.daemon.signal(signal.SIGTERM)
+        wait_for("draining", lambda: door.admin("GET", "/readyz").status == 503)
+        assert door.get("/readyz", 503)["detail"] == "draining"
+        assert door.admin("GET", "/healthz").status == 200
+        s.sendall(b"}")
+        assert s.recv(100).startswith(b"HTTP/1.1 200")
+    assert door.daemon.wait() == 0
