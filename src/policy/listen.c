@@ -24,7 +24,7 @@ struct reading {
     struct wr_policy_listener *all; /* LISTENERS_MAX, of the policy */
     const struct wr_yaml *nodes[LISTENERS_MAX];
     const struct wr_yaml *admin_remote; /* an address of the admin door that is not loopback */
-    const struct wr_yaml *token;
+    const struct wr_yaml *token, *password;
 };
 
 static bool is_loopback(const struct wr_policy_listener *listener)
@@ -255,13 +255,28 @@ static void read_token_file(struct wr_loader *ld, const struct wr_yaml *value, v
                        &ld->policy->settings.admin_token_file);
 }
 
+static void take_password(struct wr_loader *ld, const struct wr_yaml *value,
+                          struct reading *reading)
+{
+    if (reading->password != NULL)
+        wr_error(ld, value, "listen: expected resp_password or resp_password_file, found both");
+    reading->password = value;
+}
+
 static void read_password(struct wr_loader *ld, const struct wr_yaml *value, void *into)
 {
-    (void)into;
+    take_password(ld, value, into);
     if (!wr_is_text(value) || value->len == 0)
         wr_error(ld, value, "resp_password: expected a password");
     else
         ld->policy->settings.resp_password = wr_keep(ld, value);
+}
+
+static void read_password_file(struct wr_loader *ld, const struct wr_yaml *value, void *into)
+{
+    take_password(ld, value, into);
+    (void)wr_read_text(ld, value, "the path of a file with the resp door's password",
+                       &ld->policy->settings.resp_password_file);
 }
 
 static void read_threads(struct wr_loader *ld, const struct wr_yaml *value, void *into)
@@ -302,6 +317,7 @@ void wr_read_listen(struct wr_loader *ld)
         {"admin_token", read_token},
         {"admin_token_file", read_token_file},
         {"resp_password", read_password},
+        {"resp_password_file", read_password_file},
     };
     static const struct wr_map_spec spec = {"listen", keys, sizeof keys / sizeof keys[0], false};
     const struct wr_yaml *node = ld->sections[WR_SECTION_LISTEN];

@@ -67,9 +67,10 @@ struct wr_policy_settings {
     const struct wr_policy_listener *listeners;
     size_t listener_count;
     const char *admin_token, *admin_token_file; /* at most one */
-    const char *resp_password;                  /* NULL: the resp door asks for none */
-    unsigned threads;                           /* loops of the daemon; 0: one a core */
-    int64_t drain_ns;                           /* how long SIGTERM waits for what is in flight */
+    /* At most one; none: the resp door asks for none. */
+    const char *resp_password, *resp_password_file;
+    unsigned threads; /* loops of the daemon; 0: one a core */
+    int64_t drain_ns; /* how long SIGTERM waits for what is in flight */
 };
 
 struct wr_policy;

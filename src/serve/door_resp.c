@@ -42,8 +42,7 @@ void wr_resp_flush(struct wr_resp_session *session)
 
 bool wr_resp_trusted(const struct wr_resp_session *session)
 {
-    return session->authenticated ||
-           wr_policy_settings(session->door->loop->handle->policy)->resp_password == NULL;
+    return session->authenticated || session->door->loop->handle->resp_password == NULL;
 }
 
 /* ---- running ----------------------------------------------------------------------------- */

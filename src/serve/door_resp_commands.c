@@ -247,7 +247,7 @@ static bool equal_secret(struct weir_slice given, const char *secret)
 static const char *check_password(struct wr_resp_session *session, const struct weir_slice *user,
                                   struct weir_slice password)
 {
-    const char *secret = wr_policy_settings(session->door->loop->handle->policy)->resp_password;
+    const char *secret = session->door->loop->handle->resp_password;
     bool known = user == NULL || (user->len == 7 && memcmp(user->ptr, "default", 7) == 0);
 
     if (secret == NULL && user == NULL)

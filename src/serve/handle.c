@@ -13,7 +13,7 @@
 #include "lib/handle.h"
 #include "serve/serve.h"
 
-#define TOKEN_BYTES_MAX 4096
+#define SECRET_BYTES_MAX 4096
 
 void wr_handle_ref(struct wr_handle *handle)
 {
@@ -29,16 +29,37 @@ void wr_handle_unref(struct wr_handle *handle)
     owner = handle->arena_owner;
     weir_close(handle->weir);
     free(handle->token_memory);
+    free(handle->password_memory);
     free(handle);
     if (owner != NULL) /* owners have no owner: this goes one step deep */
         wr_handle_unref(owner);
 }
 
-/* The first line of the file at |path|, without blanks around it. NULL, with |error| written: none.
- */
-static char *read_token(const char *path, char *error, size_t size)
+/* What a file with a secret holds. */
+struct secret_kind {
+    const char *what, *line;
+    bool (*part)(unsigned char byte); /* may it be one of the secret's? */
+};
+
+static bool part_of_token(unsigned char byte)
 {
-    char text[TOKEN_BYTES_MAX + 1];
+    return byte > 0x20 && byte < 0x7f;
+}
+
+static bool part_of_password(unsigned char byte)
+{
+    return byte >= 0x20 && byte != 0x7f;
+}
+
+static const struct secret_kind token_kind = {
+    "the admin door's token", "one line of visible ASCII characters as token", part_of_token};
+static const struct secret_kind password_kind = {"the resp door's password",
+                                                 "one line of text as password", part_of_password};
+
+/* The one line of the file at |path|. NULL, with |error| written: it is not that. */
+static char *read_secret(const char *path, const struct secret_kind *kind, char *error, size_t size)
+{
+    char text[SECRET_BYTES_MAX + 1];
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     ssize_t n = fd >= 0 ? read(fd, text, sizeof text - 1) : -1;
     char *end;
@@ -46,31 +67,40 @@ static char *read_token(const char *path, char *error, size_t size)
     if (fd >= 0)
         (void)close(fd);
     if (n < 0) {
-        (void)snprintf(error, size, "%s: error: expected the admin door's token: %m\n", path);
+        (void)snprintf(error, size, "%s: error: expected %s: %m\n", path, kind->what);
         return NULL;
     }
     text[n] = '\0';
-    for (end = text; *end > 0x20 && *end < 0x7f; end++)
+    for (end = text; kind->part((unsigned char)*end); end++)
         ;
-    if (end == text || text[strspn(end, " \t\r\n") + (size_t)(end - text)] != '\0') {
-        (void)snprintf(error, size,
-                       "%s: error: expected one line of visible ASCII characters as token\n", path);
+    if (end == text || end + strspn(end, " \t\r\n") != text + n) {
+        (void)snprintf(error, size, "%s: error: expected %s\n", path, kind->line);
         return NULL;
     }
     *end = '\0';
     return strdup(text);
 }
 
-static int take_token(struct wr_handle *handle, char *errors, size_t size)
+static int take_secrets(struct wr_handle *handle, char *errors, size_t size)
 {
     const struct wr_policy_settings *settings = wr_policy_settings(handle->policy);
 
     handle->admin_token = settings->admin_token;
-    if (settings->admin_token_file == NULL)
-        return 0;
-    handle->token_memory = read_token(settings->admin_token_file, errors, size);
-    handle->admin_token = handle->token_memory;
-    return handle->token_memory != NULL ? 0 : WEIR_EIO;
+    handle->resp_password = settings->resp_password;
+    if (settings->admin_token_file != NULL) {
+        handle->token_memory = read_secret(settings->admin_token_file, &token_kind, errors, size);
+        if (handle->token_memory == NULL)
+            return WEIR_EIO;
+        handle->admin_token = handle->token_memory;
+    }
+    if (settings->resp_password_file != NULL) {
+        handle->password_memory =
+            read_secret(settings->resp_password_file, &password_kind, errors, size);
+        if (handle->password_memory == NULL)
+            return WEIR_EIO;
+        handle->resp_password = handle->password_memory;
+    }
+    return 0;
 }
 
 int wr_handle_open(struct wr_handle **out, const char *path, struct wr_handle *before, char *errors,
@@ -95,7 +125,7 @@ int wr_handle_open(struct wr_handle **out, const char *path, struct wr_handle *b
         handle->arena_owner = before->arena_owner != NULL ? before->arena_owner : before;
         wr_handle_ref(handle->arena_owner);
     }
-    result = take_token(handle, errors, errors_size);
+    result = take_secrets(handle, errors, errors_size);
     if (result != 0) {
         wr_handle_unref(handle);
         return result;

@@ -30,10 +30,11 @@ struct wr_handle {
     const struct wr_policy *policy; /* of |weir| */
     uint64_t generation;            /* 1 for the first policy, one more for each reload */
     const char *admin_token;        /* from the policy or its file; NULL: none */
+    const char *resp_password;      /* the same */
     /* private */
     unsigned references;           /* atomic */
     struct wr_handle *arena_owner; /* kept, as its arena is shared; NULL: has its own */
-    char *token_memory;
+    char *token_memory, *password_memory;
 };
 
 /* Open the policy at |path| as generation |before| + 1 (|before| NULL: the first); its arena is the

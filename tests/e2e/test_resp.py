@@ -268,6 +268,30 @@ def test_password(locked):
     assert str(stranger.receive()) == "ERR Protocol error: invalid multibulk length" and stranger.ended()
 
 
+def test_password_file(weir, tmp_path):
+    """The file is read again at SIGHUP; who is in stays in."""
+    secret = tmp_path / "password"
+    secret.write_text("open sesame\n")
+    daemon = start(weir, tmp_path, f"  resp_password_file: {secret}")
+    client = Client(daemon.address("resp"))
+    assert client.error("PING") == "NOAUTH Authentication required."
+    assert client("AUTH", "open sesame") == b"OK" and client("PING") == b"PONG"
+    secret.write_text("another\n")
+    daemon.signal(signal.SIGHUP)
+    daemon.event("reloaded")
+    fresh = Client(daemon.address("resp"))
+    assert fresh.error("AUTH", "open sesame").startswith("WRONGPASS") and fresh("AUTH", "another") == b"OK"
+    assert client("PING") == b"PONG"
+    secret.unlink()
+    daemon.signal(signal.SIGHUP)
+    assert str(secret) in daemon.event("reload refused, the old policy stays")["reason"]
+    assert fresh("AUTH", "another") == b"OK"
+    assert "another" not in "".join(daemon.raw)
+    client.close()
+    fresh.close()
+    daemon.close()
+
+
 def test_pipeline(client):
     """Thousands of commands written at once: replies in order, equal keys see each other."""
     calls = [c for i in range(3000) for c in (

@@ -30,6 +30,7 @@ static void test_none(void **state)
     assert_null(s->admin_token);
     assert_null(s->admin_token_file);
     assert_null(s->resp_password);
+    assert_null(s->resp_password_file);
     wr_policy_free(policy);
 }
 
@@ -158,6 +159,8 @@ static void test_tokens_stay_secret(void **state)
                  "23: error: admin_token: expected visible ASCII characters without blanks");
     expect_error("{admin_token: 0123456789abcdef, admin_token_file: /t}",
                  "59: error: listen: expected admin_token or admin_token_file, found both");
+    expect_error("{resp_password: a, resp_password_file: /p}",
+                 "48: error: listen: expected resp_password or resp_password_file, found both");
     expect_warnings("version: 1\n" LIMITS "listen: {admin_token: short}\n",
                     "3:23: warning: admin_token: fewer than 16 characters can be guessed\n");
 }
@@ -177,7 +180,8 @@ static void test_other_mistakes(void **state)
     expect_error(
         "{htttp: 127.0.0.1:1}",
         "10: error: unknown key \"htttp\" in listen: did you mean \"http\"? (expected http, "
-        "grpc, resp, admin, threads, drain, admin_token, admin_token_file or resp_password)");
+        "grpc, resp, admin, threads, drain, admin_token, admin_token_file, resp_password or "
+        "resp_password_file)");
 }
 
 int main(void)

@@ -106,9 +106,38 @@ static void test_tokens(void **state)
     }
 }
 
+static void test_passwords(void **state)
+{
+    static const char *const bad[] = {"", "\n", "two\nlines\n", "a\tb\n"};
+    struct wr_handle *handle =
+        handle_of(SMALL BUCKET(10) "listen: {resp_password: open sesame}\n", NULL);
+    char text[200], path[64];
+    (void)state;
+
+    assert_string_equal(handle->resp_password, "open sesame");
+    assert_null(handle->admin_token);
+    wr_handle_unref(handle);
+    (void)snprintf(path, sizeof path, "%s", file_of("ouvre s\xc3\xa9same\n"));
+    (void)snprintf(text, sizeof text, SMALL BUCKET(10) "listen: {resp_password_file: %s}\n", path);
+    handle = handle_of(text, NULL);
+    assert_string_equal(handle->resp_password, "ouvre s\xc3\xa9same");
+    wr_handle_unref(handle);
+    (void)unlink(path);
+    assert_non_null(
+        strstr(errors_of(text, NULL), "expected the resp door's password: No such file"));
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        (void)snprintf(path, sizeof path, "%s", file_of(bad[i]));
+        (void)snprintf(text, sizeof text, SMALL BUCKET(10) "listen: {resp_password_file: %s}\n",
+                       path);
+        assert_non_null(strstr(errors_of(text, NULL), "expected one line of text as password"));
+        (void)unlink(path);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_passwords),
         cmocka_unit_test(test_a_reload_keeps_counts),
         cmocka_unit_test(test_an_answer_outlives_its_policy),
         cmocka_unit_test(test_another_arena),
