@@ -121,6 +121,14 @@ enum wr_arena_counter {
 uint64_t wr_arena_count(const struct wr_arena *arena, enum wr_arena_counter counter);
 uint64_t wr_arena_slots(const struct wr_arena *arena);
 
+/* How full it is, estimated by judging the slots of at most |buckets| buckets, as if at |now_ns|.
+ * |turn|: counts up, so that each look is at others. Reads only, two cache lines a bucket. */
+struct wr_occupancy {
+    uint64_t looked, live; /* slots judged; those of them that are in use */
+};
+void wr_arena_sample(const struct wr_arena *arena, uint64_t turn, uint64_t buckets, int64_t now_ns,
+                     struct wr_occupancy *out);
+
 #include "store/slot_inline.h"
 
 #endif
