@@ -12,6 +12,7 @@
 
 #include "lib/handle.h"
 #include "serve/serve.h"
+#include "serve/totals.h"
 
 #define SECRET_BYTES_MAX 4096
 
@@ -27,6 +28,7 @@ void wr_handle_unref(struct wr_handle *handle)
     if (handle == NULL || __atomic_sub_fetch(&handle->references, 1, __ATOMIC_ACQ_REL) > 0)
         return;
     owner = handle->arena_owner;
+    wr_totals_forget(handle);
     weir_close(handle->weir);
     free(handle->token_memory);
     free(handle->password_memory);

@@ -5,11 +5,14 @@
  * and whoever decides reads a plain pointer.
  *
  * Invariants:
- *   1. loop.handle changes only in on_wake, in the loop's thread.
+ *   1. loop.handle changes only in on_wake, in the loop's thread, and by wr_totals_swap, so that
+ * what was counted stays with the names of its limits.
  *   2. When the thread ends, what doors closed is closed: their callbacks have run. */
 #include "serve/loop.h"
 
 #include <stdlib.h>
+
+#include "serve/totals.h"
 
 #define DRAIN_LOOK_MS 10
 
@@ -115,8 +118,9 @@ static void on_wake(uv_async_t *wake)
 
     (void)__atomic_add_fetch(&worker->turns, 1, __ATOMIC_RELAXED);
     if (next != NULL) {
-        wr_handle_unref(worker->loop.handle);
-        worker->loop.handle = next;
+        struct wr_handle *before = worker->loop.handle;
+        wr_totals_swap(wr_server_totals(worker->loop.server), &worker->loop, next);
+        wr_handle_unref(before);
         worker->loop.now_ns = 0; /* another arena may have another clock */
     }
     if ((wishes & WISH_STOP) != 0)
@@ -164,9 +168,13 @@ static void run(void *arg)
 
 static void dispose(struct wr_worker *worker)
 {
+    struct wr_handle *handle;
+
     uv_sem_post(&worker->go);
     (void)uv_thread_join(&worker->thread);
-    wr_handle_unref(worker->loop.handle);
+    handle = worker->loop.handle;
+    wr_totals_swap(wr_server_totals(worker->loop.server), &worker->loop, NULL);
+    wr_handle_unref(handle);
     wr_handle_unref(worker->next);
     uv_sem_destroy(&worker->started);
     uv_sem_destroy(&worker->go);
@@ -185,7 +193,7 @@ static struct wr_worker *prepare(struct wr_server *server, unsigned index, struc
     }
     worker->loop.server = server;
     worker->loop.index = index;
-    worker->loop.handle = handle;
+    wr_totals_swap(wr_server_totals(server), &worker->loop, handle);
     wr_handle_ref(handle);
     worker->sockets = sockets;
     worker->busy = WR_BUSY_UNKNOWN;
@@ -212,6 +220,7 @@ int wr_worker_start(struct wr_worker **out, struct wr_server *server, unsigned i
         return WEIR_ENOMEM;
     if (uv_thread_create(&worker->thread, run, worker) != 0) {
         /* What libuv opened in the loop goes with the process, which does not start. */
+        wr_totals_swap(wr_server_totals(server), &worker->loop, NULL);
         wr_handle_unref(handle);
         free(worker);
         return WEIR_ENOMEM;

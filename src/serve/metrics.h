@@ -33,7 +33,8 @@ struct wr_door_metrics {
 
 struct wr_metrics {
     struct wr_door_metrics door[WR_DOORS];
-    uint64_t outcome[4]; /* by enum weir_outcome, of whole requests */
+    uint64_t outcome[4];       /* by enum weir_outcome, of whole requests */
+    uint64_t refused_unlogged; /* refusals above what the log may have */
     uint64_t limit[WR_POLICY_LIMITS_MAX][WR_LIMIT_COUNTERS]; /* by index in the policy in force */
 };
 

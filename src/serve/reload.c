@@ -78,6 +78,8 @@ static int load(struct wr_server *server, struct reload *reload)
     }
     if (result == 0)
         result = load_certificates(server, reload);
+    if (result == 0)
+        result = wr_totals_learn(server->totals, reload->handle);
     return result;
 }
 
@@ -251,6 +253,11 @@ unsigned wr_server_loops(const struct wr_server *server)
 struct wr_loop *wr_server_loop(struct wr_server *server, unsigned index)
 {
     return index < server->worker_count ? wr_worker_loop(server->workers[index]) : NULL;
+}
+
+struct wr_totals *wr_server_totals(struct wr_server *server)
+{
+    return server->totals;
 }
 
 struct wr_reservations *wr_server_reservations(struct wr_server *server)

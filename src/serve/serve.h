@@ -35,6 +35,7 @@ struct wr_handle {
     unsigned references;           /* atomic */
     struct wr_handle *arena_owner; /* kept, as its arena is shared; NULL: has its own */
     char *token_memory, *password_memory;
+    struct wr_known *known; /* totals.c's; NULL: not known there */
 };
 
 /* Open the policy at |path| as generation |before| + 1 (|before| NULL: the first); its arena is the

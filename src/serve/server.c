@@ -173,6 +173,8 @@ static bool open_policy(struct wr_server *server)
                                 WR_ERRORS_BYTES);
         (void)fputs(errors, stderr); /* warnings too */
     }
+    if (result == 0)
+        result = wr_totals_learn(server->totals, server->current);
     if (result != 0 && (errors == NULL || errors[0] == '\0'))
         (void)fprintf(stderr, "weir serve: %s\n", weir_strerror(result));
     free(errors);
@@ -237,6 +239,7 @@ static void tear_down(struct wr_server *server)
     wr_sockets_close(&server->sockets);
     wr_reservations_free(server->reservations);
     wr_handle_unref(server->current);
+    wr_totals_free(server->totals);
     uv_walk(&server->uv, on_walk, NULL);
     (void)uv_run(&server->uv, UV_RUN_DEFAULT);
     (void)uv_loop_close(&server->uv);
@@ -257,8 +260,9 @@ int wr_server_run(const struct wr_server_options *options)
     (void)signal(SIGPIPE, SIG_IGN);
     raise_descriptors();
     server->reservations = wr_reservations_new(RESERVATIONS);
-    good = server->reservations != NULL && open_policy(server) && open_sockets(server) &&
-           start_workers(server);
+    server->totals = wr_totals_new();
+    good = server->reservations != NULL && server->totals != NULL && open_policy(server) &&
+           open_sockets(server) && start_workers(server);
     if (good) {
         announce(server);
         watch(server);

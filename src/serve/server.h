@@ -8,6 +8,7 @@
 
 #include "serve/loop.h"
 #include "serve/reservations.h"
+#include "serve/totals.h"
 
 #define WR_ERRORS_BYTES 65536U
 #define WR_DETAIL_BYTES 512U
@@ -21,6 +22,7 @@ struct wr_server {
 
     struct wr_sockets sockets;
     struct wr_reservations *reservations;
+    struct wr_totals *totals;
     struct wr_worker **workers;
     unsigned worker_count; /* running */
     unsigned loops;        /* wanted */
