@@ -15,6 +15,7 @@
 
 #define BACKLOG 4096
 #define LINGER_MS 1000
+#define KEEPALIVE_S 60
 
 /* ---- its life ---------------------------------------------------------------------------- */
 
@@ -137,8 +138,10 @@ static int accept_one(struct wr_conn *conn)
 
     if (uv_accept(&acceptor->uv.stream, &conn->uv.stream) != 0)
         return WEIR_EIO;
-    if (!acceptor->is_unix)
+    if (!acceptor->is_unix) {
         (void)uv_tcp_nodelay(&conn->uv.tcp, 1);
+        (void)uv_tcp_keepalive(&conn->uv.tcp, 1, KEEPALIVE_S); /* who has vanished says no end */
+    }
     if (acceptor->tls != NULL) {
         conn->ssl = wr_tls_begin(acceptor->tls, acceptor->alpn.len > 0 ? &acceptor->alpn : &none);
         if (conn->ssl == NULL)

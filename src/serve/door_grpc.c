@@ -19,11 +19,14 @@
 #define IDLE_NS (2 * WR_NS_PER_HOUR)
 #define WRITE_NS (10 * WR_NS_PER_S)
 #define HANDSHAKE_NS (10 * WR_NS_PER_S)
+#define TICK_MS 1000 /* how exact deadlines are; also what a client has to answer a drain */
 
 struct grpc_door {
     struct wr_loop *loop;
     struct wr_acceptor *acceptor;
-    uint64_t mark_ns; /* when the last call of this read was answered, or the read began */
+    struct link *watched; /* those that wait for something */
+    uv_timer_t tick;      /* while there are any, or draining */
+    uint64_t mark_ns;     /* when the last call of this read was answered, or the read began */
     struct wr_rls_memory memory;
     struct wr_rls_scratch scratch;
     struct wr_rate_response response;
@@ -34,6 +37,8 @@ struct link {
     struct grpc_door *door;
     struct wr_conn *conn;
     struct wr_grpc *grpc;
+    struct link *previous, *next; /* of the watched ones */
+    bool watched;
 };
 
 /* ---- calls ------------------------------------------------------------------------------- */
@@ -151,12 +156,89 @@ static int write_bytes(void *context, const void *bytes, size_t len)
 
 static const struct wr_grpc_events session_events = {call, knows, bad, write_bytes};
 
-/* ---- connections --------------------------------------------------------------------------- */
+/* ---- deadlines ----------------------------------------------------------------------------- */
 
 static int64_t now_ns(const struct grpc_door *door)
 {
     return (int64_t)uv_now(&door->loop->uv) * WR_NS_PER_MS;
 }
+
+static void unwatch(struct link *link)
+{
+    if (!link->watched)
+        return;
+    link->watched = false;
+    if (link->previous != NULL)
+        link->previous->next = link->next;
+    else
+        link->door->watched = link->next;
+    if (link->next != NULL)
+        link->next->previous = link->previous;
+}
+
+static void on_tick(uv_timer_t *timer);
+
+/* Nearly every call is over when its read is: what is left is looked at once a second. */
+static void watch(struct link *link)
+{
+    struct grpc_door *door = link->door;
+
+    if (link->watched || !wr_grpc_waits(link->grpc))
+        return;
+    link->watched = true;
+    link->previous = NULL;
+    link->next = door->watched;
+    if (link->next != NULL)
+        link->next->previous = link;
+    door->watched = link;
+    if (!uv_is_active((uv_handle_t *)&door->tick))
+        (void)uv_timer_start(&door->tick, on_tick, TICK_MS, TICK_MS);
+}
+
+static void look_at(struct link *link)
+{
+    struct grpc_door *door = link->door;
+    bool late;
+    int result = wr_grpc_tick(link->grpc, now_ns(door), &late);
+
+    if (late) {
+        uint64_t *closed = &door->loop->metrics.door[WR_DOOR_GRPC].deadline_closed;
+        __atomic_store_n(closed, *closed + 1, __ATOMIC_RELAXED);
+    }
+    if (result < 0 || !wr_grpc_waits(link->grpc))
+        unwatch(link);
+    if (result < 0)
+        wr_conn_close(link->conn);
+    else
+        wr_conn_flush(link->conn);
+}
+
+static void end_drain(void *context, struct wr_conn *conn)
+{
+    struct link *link = context;
+
+    if (wr_grpc_drain_end(link->grpc) < 0)
+        wr_conn_close(conn);
+    else
+        wr_conn_flush(conn);
+}
+
+static void on_tick(uv_timer_t *timer)
+{
+    struct grpc_door *door = timer->data;
+    struct link *next;
+
+    for (struct link *link = door->watched; link != NULL; link = next) {
+        next = link->next; /* closing takes effect in the loop */
+        look_at(link);
+    }
+    if (door->loop->draining)
+        wr_acceptor_each(door->acceptor, end_drain);
+    else if (door->watched == NULL)
+        (void)uv_timer_stop(timer);
+}
+
+/* ---- connections --------------------------------------------------------------------------- */
 
 static void *on_accept(void *context, struct wr_conn *conn)
 {
@@ -174,6 +256,7 @@ static void *on_accept(void *context, struct wr_conn *conn)
     }
     if (door->loop->draining)
         (void)wr_grpc_drain(link->grpc);
+    watch(link);
     wr_conn_flush(conn);
     return link;
 }
@@ -183,13 +266,19 @@ static int64_t on_read(void *context, const uint8_t *bytes, size_t len)
     struct link *link = context;
 
     link->door->mark_ns = uv_hrtime();
-    return wr_grpc_read(link->grpc, bytes, len, now_ns(link->door)) < 0 ? -1 : (int64_t)len;
+    if (wr_grpc_read(link->grpc, bytes, len, now_ns(link->door)) < 0) {
+        unwatch(link);
+        return -1;
+    }
+    watch(link);
+    return (int64_t)len;
 }
 
 static void on_closed(void *context)
 {
     struct link *link = context;
 
+    unwatch(link);
     wr_grpc_free(link->grpc);
     free(link);
 }
@@ -237,6 +326,8 @@ static int door_open(struct wr_loop *loop, int fd, const struct wr_listener *lis
         door_free(door);
         return result;
     }
+    (void)uv_timer_init(&loop->uv, &door->tick);
+    door->tick.data = door;
     *out = door;
     return 0;
 }
@@ -257,6 +348,7 @@ static void door_drain(void *context)
 
     wr_acceptor_stop(door->acceptor);
     wr_acceptor_each(door->acceptor, drain_link);
+    (void)uv_timer_start(&door->tick, on_tick, TICK_MS, TICK_MS);
 }
 
 static unsigned door_connections(const void *context)
@@ -266,12 +358,17 @@ static unsigned door_connections(const void *context)
     return wr_acceptor_connections(door->acceptor);
 }
 
+static void on_tick_closed(uv_handle_t *handle)
+{
+    door_free(handle->data);
+}
+
 static void door_close(void *context)
 {
     struct grpc_door *door = context;
 
     wr_acceptor_close(door->acceptor);
-    door_free(door);
+    uv_close((uv_handle_t *)&door->tick, on_tick_closed);
 }
 
 const struct wr_door wr_door_grpc = {

@@ -32,105 +32,6 @@
 #define DISCARD_MAX ((size_t)256 << 10) /* sent after it was refused: then the stream is reset */
 #define CONNECTION_WINDOW (1 << 20)
 
-#define NO_COPY (NGHTTP2_NV_FLAG_NO_COPY_NAME | NGHTTP2_NV_FLAG_NO_COPY_VALUE)
-
-/* ---- answers ----------------------------------------------------------------------------- */
-
-static nghttp2_nv header(const char *name, size_t name_len, const char *value, size_t value_len)
-{
-    return (nghttp2_nv){(uint8_t *)(uintptr_t)name, (uint8_t *)(uintptr_t)value, name_len,
-                        value_len, NO_COPY};
-}
-#define HEADER(name, value) header(name, sizeof(name) - 1, value, sizeof(value) - 1)
-
-/* grpc-status, as text that lasts. */
-static nghttp2_nv status_header(enum wr_grpc_code code)
-{
-    static const char *const texts[] = {"0", "1", "2",  "3",  "4",  "5",  "6",  "7",
-                                        "8", "9", "10", "11", "12", "13", "14", "15"};
-    const char *text = texts[code & 15];
-
-    return header("grpc-status", 11, text, strlen(text));
-}
-
-static ssize_t read_answer(nghttp2_session *session, int32_t id, uint8_t *to, size_t room,
-                           uint32_t *flags, nghttp2_data_source *source, void *user)
-{
-    struct wr_grpc_stream *s = source->ptr;
-    size_t n = s->len - s->sent < room ? s->len - s->sent : room;
-    nghttp2_nv trailer = status_header(WR_GRPC_OK);
-
-    (void)user;
-    memcpy(to, s->bytes + s->sent, n);
-    s->sent += n;
-    if (s->sent == s->len) {
-        *flags |= NGHTTP2_DATA_FLAG_EOF | NGHTTP2_DATA_FLAG_NO_END_STREAM;
-        if (nghttp2_submit_trailer(session, id, &trailer, 1) != 0)
-            return NGHTTP2_ERR_CALLBACK_FAILURE;
-    }
-    return (ssize_t)n;
-}
-
-/* An error is told in the headers alone. */
-static void answer_error(struct wr_grpc *g, int32_t id, struct wr_grpc_stream *s,
-                         enum wr_grpc_code code, const char *message)
-{
-    char encoded[256];
-    size_t len = wr_grpc_message(message, encoded, sizeof encoded);
-    nghttp2_nv headers[5] = {HEADER(":status", "200"), HEADER("content-type", "application/grpc")};
-    size_t count = 2;
-
-    headers[count++] = status_header(code);
-    headers[count] = header("grpc-message", 12, encoded, len);
-    headers[count++].flags = NGHTTP2_NV_FLAG_NO_COPY_NAME; /* it is on the stack */
-    if (code == WR_GRPC_UNIMPLEMENTED)
-        headers[count++] = HEADER("grpc-accept-encoding", "identity");
-    s->answered = true;
-    wr_grpc_stream_forget(g, s);
-    (void)nghttp2_submit_response(g->session, id, headers, count, NULL);
-}
-
-static void answer_http(struct wr_grpc *g, int32_t id, struct wr_grpc_stream *s)
-{
-    const nghttp2_nv headers[] = {HEADER(":status", "415")};
-
-    s->answered = true;
-    wr_grpc_stream_forget(g, s);
-    g->events->bad(g->context);
-    (void)nghttp2_submit_response(g->session, id, headers, 1, NULL);
-}
-
-static void refuse(struct wr_grpc *g, int32_t id, struct wr_grpc_stream *s, enum wr_grpc_code code,
-                   const char *message)
-{
-    g->events->bad(g->context);
-    answer_error(g, id, s, code, message);
-}
-
-static void answer(struct wr_grpc *g, int32_t id, struct wr_grpc_stream *s,
-                   const struct wr_grpc_reply *reply)
-{
-    static const char type[] = "application/grpc";
-    const nghttp2_nv headers[] = {HEADER(":status", "200"), header("content-type", 12, type, 16)};
-    nghttp2_data_provider provider = {{.ptr = s}, read_answer};
-
-    if (reply->code != WR_GRPC_OK) {
-        answer_error(g, id, s, reply->code, reply->message);
-        return;
-    }
-    s->len = 0;
-    s->sent = 0;
-    if (!wr_grpc_stream_reserve(g, s, WR_GRPC_FRAME + reply->len)) {
-        answer_error(g, id, s, WR_GRPC_RESOURCE_EXHAUSTED, "no memory for the answer");
-        return;
-    }
-    wr_grpc_frame_write(s->bytes, (uint32_t)reply->len);
-    memcpy(s->bytes + WR_GRPC_FRAME, reply->bytes, reply->len);
-    s->len = WR_GRPC_FRAME + reply->len;
-    s->answered = true;
-    (void)nghttp2_submit_response(g->session, id, headers, 2, &provider);
-}
-
 /* ---- calls ------------------------------------------------------------------------------- */
 
 static struct weir_slice path_of(const struct wr_grpc_stream *s)
@@ -141,12 +42,14 @@ static struct weir_slice path_of(const struct wr_grpc_stream *s)
 /* The header fields are there: is it a call of a method that there is? */
 static void on_headers(struct wr_grpc *g, int32_t id, struct wr_grpc_stream *s)
 {
+    if (s->timeout_ns > 0)
+        s->due_ns = s->started_ns + wr_min_i64(s->timeout_ns, WR_GRPC_QUESTION_NS);
     if (!s->post || !s->grpc)
-        answer_http(g, id, s);
+        wr_grpc_answer_http(g, id, s);
     else if (!g->events->knows(g->context, path_of(s)))
-        refuse(g, id, s, WR_GRPC_UNIMPLEMENTED, "no such method");
+        wr_grpc_refuse(g, id, s, WR_GRPC_UNIMPLEMENTED, "no such method");
     else if (s->encoded)
-        refuse(g, id, s, WR_GRPC_UNIMPLEMENTED, "messages cannot be compressed here");
+        wr_grpc_refuse(g, id, s, WR_GRPC_UNIMPLEMENTED, "messages cannot be compressed here");
 }
 
 /* The question is whole, or ought to be. */
@@ -163,16 +66,16 @@ static void on_end(struct wr_grpc *g, int32_t id, struct wr_grpc_stream *s)
         return;
     }
     if (s->len < WR_GRPC_FRAME || !wr_grpc_frame_read(s->bytes, &frame)) {
-        refuse(g, id, s, WR_GRPC_INTERNAL, "the call has no message");
+        wr_grpc_refuse(g, id, s, WR_GRPC_INTERNAL, "the call has no message");
     } else if (frame.compressed) {
-        refuse(g, id, s, s->has_encoding ? WR_GRPC_UNIMPLEMENTED : WR_GRPC_INTERNAL,
-               "the message is compressed, by no encoding that is known here");
+        wr_grpc_refuse(g, id, s, s->has_encoding ? WR_GRPC_UNIMPLEMENTED : WR_GRPC_INTERNAL,
+                       "the message is compressed, by no encoding that is known here");
     } else if (frame.len != s->len - WR_GRPC_FRAME) {
-        refuse(g, id, s, WR_GRPC_INTERNAL, "the call has not exactly one whole message");
+        wr_grpc_refuse(g, id, s, WR_GRPC_INTERNAL, "the call has not exactly one whole message");
     } else {
         g->budget = wr_min_i64(BUDGET_MAX, g->budget + BUDGET_ANSWER);
         g->events->call(g->context, path_of(s), s->bytes + WR_GRPC_FRAME, frame.len, &reply);
-        answer(g, id, s, &reply);
+        wr_grpc_answer(g, id, s, &reply);
     }
 }
 
@@ -185,9 +88,9 @@ static void on_bytes(struct wr_grpc *g, int32_t id, struct wr_grpc_stream *s, co
             (void)nghttp2_submit_rst_stream(g->session, NGHTTP2_FLAG_NONE, id,
                                             NGHTTP2_ENHANCE_YOUR_CALM);
     } else if (s->len + len > WR_GRPC_FRAME + WR_GRPC_MESSAGE_MAX) {
-        refuse(g, id, s, WR_GRPC_RESOURCE_EXHAUSTED, "the message is larger than 64 KiB");
+        wr_grpc_refuse(g, id, s, WR_GRPC_RESOURCE_EXHAUSTED, "the message is larger than 64 KiB");
     } else if (!wr_grpc_stream_reserve(g, s, s->len + len)) {
-        refuse(g, id, s, WR_GRPC_RESOURCE_EXHAUSTED, "too many large messages at once");
+        wr_grpc_refuse(g, id, s, WR_GRPC_RESOURCE_EXHAUSTED, "too many large messages at once");
     } else {
         memcpy(s->bytes + s->len, bytes, len);
         s->len += len;
@@ -196,6 +99,34 @@ static void on_bytes(struct wr_grpc *g, int32_t id, struct wr_grpc_stream *s, co
 
 /* ---- nghttp2's callbacks ------------------------------------------------------------------- */
 
+/* Who sends more of this than of calls is told to calm down. */
+static int spend(struct wr_grpc *g)
+{
+    int64_t refill = (g->now_ns - g->refilled_ns) / BUDGET_REFILL_NS;
+
+    if (refill > 0) {
+        g->budget = wr_min_i64(BUDGET_MAX, g->budget + refill);
+        g->refilled_ns = g->now_ns;
+    }
+    if (--g->budget > 0 || g->closing)
+        return 0;
+    g->closing = true;
+    g->events->bad(g->context);
+    return nghttp2_session_terminate_session(g->session, NGHTTP2_ENHANCE_YOUR_CALM) == 0
+               ? 0
+               : NGHTTP2_ERR_CALLBACK_FAILURE;
+}
+
+/* Frames of streams that are over, of which nothing else is told, and empty ones. */
+static int cb_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *hd, void *user)
+{
+    if (hd->type == NGHTTP2_HEADERS) /* trailers, or of a stream that is over */
+        return hd->stream_id <= nghttp2_session_get_last_proc_stream_id(session) ? spend(user) : 0;
+    if (hd->type == NGHTTP2_DATA)
+        return hd->length == 0 && (hd->flags & NGHTTP2_FLAG_END_STREAM) == 0 ? spend(user) : 0;
+    return 0; /* unknown ones it does not tell of: they ask for nothing, and cost nothing */
+}
+
 static int cb_begin_headers(nghttp2_session *session, const nghttp2_frame *frame, void *user)
 {
     struct wr_grpc *g = user;
@@ -203,7 +134,7 @@ static int cb_begin_headers(nghttp2_session *session, const nghttp2_frame *frame
 
     if (frame->hd.type != NGHTTP2_HEADERS || frame->headers.cat != NGHTTP2_HCAT_REQUEST)
         return 0;
-    s = wr_grpc_stream_take(g);
+    s = wr_grpc_stream_take(g, frame->hd.stream_id);
     if (s == NULL)
         return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
     (void)nghttp2_session_set_stream_user_data(session, frame->hd.stream_id, s);
@@ -241,15 +172,18 @@ static void take_header(struct wr_grpc_stream *s, const uint8_t *name, size_t na
 static int cb_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name,
                      size_t name_len, const uint8_t *value, size_t len, uint8_t flags, void *user)
 {
+    struct wr_grpc *g = user;
     struct wr_grpc_stream *s = nghttp2_session_get_stream_user_data(session, frame->hd.stream_id);
 
     (void)flags;
-    (void)user;
     if (s == NULL || frame->hd.type != NGHTTP2_HEADERS)
         return 0;
     s->header_bytes += name_len + len + 32; /* as HPACK counts */
-    if (s->header_bytes > WR_GRPC_HEADERS_MAX)
-        return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE; /* resets the stream */
+    if (s->header_bytes > WR_GRPC_HEADERS_MAX) {
+        g->events->bad(g->context);
+        return spend(g) != 0 ? NGHTTP2_ERR_CALLBACK_FAILURE
+                             : NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE; /* resets the stream */
+    }
     take_header(s, name, name_len, value, len);
     return 0;
 }
@@ -265,33 +199,12 @@ static int cb_data(nghttp2_session *session, uint8_t flags, int32_t id, const ui
     return 0;
 }
 
-/* Who sends more of this than of calls is told to calm down. */
-static int spend(struct wr_grpc *g)
-{
-    int64_t refill = (g->now_ns - g->refilled_ns) / BUDGET_REFILL_NS;
-
-    if (refill > 0) {
-        g->budget = wr_min_i64(BUDGET_MAX, g->budget + refill);
-        g->refilled_ns = g->now_ns;
-    }
-    if (--g->budget > 0 || g->closing)
-        return 0;
-    g->closing = true;
-    g->events->bad(g->context);
-    return nghttp2_session_terminate_session(g->session, NGHTTP2_ENHANCE_YOUR_CALM) == 0
-               ? 0
-               : NGHTTP2_ERR_CALLBACK_FAILURE;
-}
-
 /* The other side has heard that we drain: the last call that counts is now known. */
 static int on_ping_answer(struct wr_grpc *g)
 {
     if (!g->draining || g->closing)
         return spend(g);
-    g->closing = true;
-    (void)nghttp2_submit_goaway(g->session, NGHTTP2_FLAG_NONE,
-                                nghttp2_session_get_last_proc_stream_id(g->session),
-                                NGHTTP2_NO_ERROR, NULL, 0);
+    wr_grpc_say_last(g);
     return 0;
 }
 
@@ -313,7 +226,10 @@ static int cb_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
         s = nghttp2_session_get_stream_user_data(session, frame->hd.stream_id);
         if (s != NULL && end)
             on_end(g, frame->hd.stream_id, s);
-        return frame->hd.length == 0 && !end ? spend(g) : 0;
+        return 0;
+    case NGHTTP2_SETTINGS:
+        g->greeted = true;
+        return spend(g);
     case NGHTTP2_PING:
         return (frame->hd.flags & NGHTTP2_FLAG_ACK) != 0 ? on_ping_answer(g) : spend(g);
     default:
@@ -353,6 +269,7 @@ static int make_session(struct wr_grpc *g)
 
     if (result != 0)
         return result;
+    nghttp2_session_callbacks_set_on_begin_frame_callback(callbacks, cb_begin_frame);
     nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks, cb_begin_headers);
     nghttp2_session_callbacks_set_on_header_callback(callbacks, cb_header);
     nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, cb_data);
@@ -361,8 +278,10 @@ static int make_session(struct wr_grpc *g)
     nghttp2_session_callbacks_set_on_invalid_frame_recv_callback(callbacks, cb_invalid);
     result = nghttp2_option_new(&option);
     if (result == 0) {
-        /* Our own budget counts resets and the rest alike; nghttp2's would be first. */
+        /* Our own budget counts resets, acks and the rest alike, and says goodbye; nghttp2's would
+         * be first, and silent. */
         nghttp2_option_set_stream_reset_rate_limit(option, RESETS_MAX, RESETS_MAX);
+        nghttp2_option_set_max_outbound_ack(option, BUDGET_MAX + 1);
         nghttp2_option_set_max_send_header_block_length(option, WR_GRPC_HEADERS_MAX);
         result = nghttp2_session_server_new2(&g->session, callbacks, g, option);
     }
@@ -384,8 +303,7 @@ static int greet(struct wr_grpc *g)
                                                  CONNECTION_WINDOW);
 }
 
-/* Write what waits. Returns less than 0 when the connection is to be closed. */
-static int pump(struct wr_grpc *g)
+int wr_grpc_pump(struct wr_grpc *g)
 {
     const uint8_t *bytes;
     ssize_t len;
@@ -408,9 +326,9 @@ struct wr_grpc *wr_grpc_new(const struct wr_grpc_events *events, void *context, 
         return NULL;
     g->events = events;
     g->context = context;
-    g->now_ns = g->refilled_ns = now_ns;
+    g->now_ns = g->refilled_ns = g->opened_ns = now_ns;
     g->budget = BUDGET_MAX;
-    if (make_session(g) != 0 || greet(g) != 0 || pump(g) != 0) {
+    if (make_session(g) != 0 || greet(g) != 0 || wr_grpc_pump(g) != 0) {
         wr_grpc_free(g);
         return NULL;
     }
@@ -438,22 +356,13 @@ int wr_grpc_read(struct wr_grpc *g, const uint8_t *bytes, size_t len, int64_t no
 
     g->now_ns = now_ns;
     used = nghttp2_session_mem_recv(g->session, bytes, len);
-    if (used < 0) {
-        g->events->bad(g->context);
-        if (used != NGHTTP2_ERR_BAD_CLIENT_MAGIC)
-            (void)pump(g); /* the GOAWAY that says why, if there is one */
-        return -1;
+    if (used >= 0)
+        return wr_grpc_pump(g);
+    g->events->bad(g->context);
+    if (used != NGHTTP2_ERR_BAD_CLIENT_MAGIC) {
+        if (!g->closing) /* too many continuations, or acks, or no memory: nghttp2 is silent */
+            (void)nghttp2_session_terminate_session(g->session, NGHTTP2_ENHANCE_YOUR_CALM);
+        (void)wr_grpc_pump(g);
     }
-    return pump(g);
-}
-
-int wr_grpc_drain(struct wr_grpc *g)
-{
-    if (g->draining)
-        return 0;
-    g->draining = true;
-    if (nghttp2_submit_shutdown_notice(g->session) != 0 ||
-        nghttp2_submit_ping(g->session, NGHTTP2_FLAG_NONE, NULL) != 0)
-        return -1;
-    return pump(g);
+    return -1;
 }

@@ -6,12 +6,16 @@
 #ifndef WR_SERVE_GRPC_SESSION_H
 #define WR_SERVE_GRPC_SESSION_H
 
+#include "base/units.h"
 #include "wire/grpc.h"
 
 #define WR_GRPC_MESSAGE_MAX ((size_t)64 << 10)
 #define WR_GRPC_STREAMS_MAX 1000
 #define WR_GRPC_BUFFER_MAX ((size_t)1 << 20)
 #define WR_GRPC_HEADERS_MAX ((size_t)16 << 10) /* names and values of one request */
+#define WR_GRPC_GREETING_NS (10 * WR_NS_PER_S) /* for the client's preface */
+#define WR_GRPC_QUESTION_NS (30 * WR_NS_PER_S) /* from a call's begin to its end */
+#define WR_GRPC_ANSWER_NS (10 * WR_NS_PER_S)   /* until the answer has been let through */
 
 struct wr_grpc;
 
@@ -43,8 +47,20 @@ void wr_grpc_free(struct wr_grpc *grpc);
 /* Take |len| bytes in and answer. Returns 0, or less: send what is written, then close. */
 int wr_grpc_read(struct wr_grpc *grpc, const uint8_t *bytes, size_t len, int64_t now_ns);
 
+/* Does it wait for the other side: for its preface, for the rest of a question, for room for an
+ * answer? Then wr_grpc_tick is wanted, about once a second. */
+bool wr_grpc_waits(const struct wr_grpc *grpc);
+
+/* What is overdue at |now_ns| ends: a question that was begun and not ended is reset; who takes no
+ * answers, or does not greet, is told to go. Returns as wr_grpc_read; |*late|: it ends for this. */
+int wr_grpc_tick(struct wr_grpc *grpc, int64_t now_ns, bool *late);
+
 /* Take no new calls, answer those that are there: GOAWAY, at once with the highest number, and with
  * the true one when the other side has heard of it. Returns as wr_grpc_read. */
 int wr_grpc_drain(struct wr_grpc *grpc);
+
+/* Some time after wr_grpc_drain: whoever has not answered until now is told the true number without
+ * that. Ends at once where no call is open. Returns as wr_grpc_read. */
+int wr_grpc_drain_end(struct wr_grpc *grpc);
 
 #endif

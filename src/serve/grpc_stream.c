@@ -7,7 +7,7 @@
 
 #define SPARE_MAX 64 /* blocks of closed streams kept for new ones */
 
-struct wr_grpc_stream *wr_grpc_stream_take(struct wr_grpc *g)
+struct wr_grpc_stream *wr_grpc_stream_take(struct wr_grpc *g, int32_t id)
 {
     struct wr_grpc_stream *s = g->spare;
 
@@ -22,7 +22,9 @@ struct wr_grpc_stream *wr_grpc_stream_take(struct wr_grpc *g)
     memset(s, 0, offsetof(struct wr_grpc_stream, inline_bytes));
     s->bytes = s->inline_bytes;
     s->room = sizeof s->inline_bytes;
+    s->id = id;
     s->started_ns = g->now_ns;
+    s->due_ns = g->now_ns + WR_GRPC_QUESTION_NS;
     s->next = g->open;
     if (g->open != NULL)
         g->open->previous = s;
