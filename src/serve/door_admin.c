@@ -73,6 +73,7 @@ static void readyz(struct http_service *service, struct weir_slice peer,
 static const struct http_route rows[] = {
     {"GET", "/healthz", healthz},
     {"GET", "/readyz", readyz},
+    {"GET", "/metrics", admin_metrics},
 };
 static const struct http_routes routes = {rows, sizeof rows / sizeof *rows, "no such path"};
 
@@ -115,6 +116,8 @@ static void free_door(struct admin_door *door)
 {
     if (door != NULL)
         wr_page_free(&door->page);
+    if (door != NULL)
+        wr_exposition_free(&door->metrics);
     free(door);
 }
 

@@ -24,6 +24,11 @@ int64_t wr_metrics_latency_bound(unsigned bucket)
     return bucket < WR_LATENCY_BUCKETS ? bounds[bucket] : -1;
 }
 
+void wr_metrics_outcome(struct wr_metrics *metrics, enum weir_outcome outcome)
+{
+    add(&metrics->outcome[(unsigned)outcome & 3], 1);
+}
+
 void wr_metrics_answer(struct wr_metrics *metrics, const struct weir_answer *answer)
 {
     add(&metrics->outcome[answer->outcome & 3], 1);

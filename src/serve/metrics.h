@@ -41,6 +41,9 @@ struct wr_metrics {
 /* Count an answer: once by its outcome, once for each limit in it. */
 void wr_metrics_answer(struct wr_metrics *metrics, const struct weir_answer *answer);
 
+/* Count a request that no limit of the policy decided. */
+void wr_metrics_outcome(struct wr_metrics *metrics, enum weir_outcome outcome);
+
 /* Count a request of |door| that was refused as input. */
 void wr_metrics_bad_request(struct wr_metrics *metrics, enum wr_door_id door);
 

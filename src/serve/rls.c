@@ -86,6 +86,9 @@ static int by_configuration(struct wr_loop *loop, const struct wr_rate_request *
 
     if (result == WEIR_ENOENT) /* not a domain of its */
         return result;
+    if (result == 0)
+        wr_metrics_outcome(&loop->metrics,
+                           out->code == WR_RATE_OVER_LIMIT ? WEIR_DENY : WEIR_ALLOW);
     if (result == WEIR_EFULL)
         *why = "too many different limit overrides";
     else if (result != 0)
