@@ -9,6 +9,7 @@
  *   2. The admin door beyond this machine has a token. */
 #include <string.h>
 
+#include "base/units.h"
 #include "policy/loader.h"
 #include "policy/rate.h"
 
@@ -17,7 +18,6 @@
 #define THREADS_MAX 256
 #define TOKEN_BYTES_GOOD 16
 #define DRAIN_DEFAULT_NS (INT64_C(10) * 1000000000)
-#define DRAIN_MAX_NS (INT64_C(3600) * 1000000000)
 
 struct reading {
     const char *door;
@@ -288,21 +288,41 @@ static void read_threads(struct wr_loader *ld, const struct wr_yaml *value, void
         ld->policy->settings.threads = (unsigned)threads;
 }
 
-static void read_drain(struct wr_loader *ld, const struct wr_yaml *value, void *into)
+/* A duration of at most |hours|. */
+static void read_wait(struct wr_loader *ld, const struct wr_yaml *value, const char *name,
+                      int hours, int64_t *out)
 {
     const char *wrong = "expected a duration such as 10s";
     int64_t ns = 0;
     size_t at = 0;
 
-    (void)into;
     if (wr_is_text(value))
         wrong = wr_duration_parse(wr_slice_of(value), &ns, &at);
     if (wrong != NULL)
-        wr_error_in(ld, value, at, "drain %s: %s", wr_found(value).text, wrong);
-    else if (ns > DRAIN_MAX_NS)
-        wr_error(ld, value, "drain: expected at most 1h, found %s", wr_found(value).text);
+        wr_error_in(ld, value, at, "%s %s: %s", name, wr_found(value).text, wrong);
+    else if (ns > hours * WR_NS_PER_HOUR)
+        wr_error(ld, value, "%s: expected at most %dh, found %s", name, hours,
+                 wr_found(value).text);
     else
-        ld->policy->settings.drain_ns = ns;
+        *out = ns;
+}
+
+static void read_drain(struct wr_loader *ld, const struct wr_yaml *value, void *into)
+{
+    (void)into;
+    read_wait(ld, value, "drain", 1, &ld->policy->settings.drain_ns);
+}
+
+static void read_idle(struct wr_loader *ld, const struct wr_yaml *value, void *into)
+{
+    (void)into;
+    read_wait(ld, value, "idle_timeout", 24, &ld->policy->settings.idle_ns);
+}
+
+static void read_stall(struct wr_loader *ld, const struct wr_yaml *value, void *into)
+{
+    (void)into;
+    read_wait(ld, value, "stall_timeout", 1, &ld->policy->settings.stall_ns);
 }
 
 void wr_read_listen(struct wr_loader *ld)
@@ -314,6 +334,8 @@ void wr_read_listen(struct wr_loader *ld)
         {"admin", read_admin},
         {"threads", read_threads},
         {"drain", read_drain},
+        {"idle_timeout", read_idle},
+        {"stall_timeout", read_stall},
         {"admin_token", read_token},
         {"admin_token_file", read_token_file},
         {"resp_password", read_password},

@@ -70,6 +70,8 @@ struct wr_policy_settings {
     /* At most one; none: the resp door asks for none. */
     const char *resp_password, *resp_password_file;
     unsigned threads; /* loops of the daemon; 0: one a core */
+    int64_t idle_ns;  /* silence that ends a connection; 0: the door's */
+    int64_t stall_ns; /* how long half a message may stand, either way; 0: the door's */
     int64_t drain_ns; /* how long SIGTERM waits for what is in flight */
 };
 

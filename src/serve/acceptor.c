@@ -180,6 +180,27 @@ static void on_connection(uv_stream_t *stream, int status)
 
 /* ---- open and close ---------------------------------------------------------------------- */
 
+/* The door's own, or what the policy puts in their place. A door that never gives up half a message
+ * has its own way to tell. */
+static void set_deadlines(struct wr_acceptor *acceptor)
+{
+    struct wr_conn_limits *limits = &acceptor->options.limits;
+    const struct wr_policy_settings *settings = wr_policy_settings(acceptor->loop->handle->policy);
+
+    if (settings->idle_ns > 0)
+        limits->idle_ns = settings->idle_ns;
+    if (settings->stall_ns > 0) {
+        limits->write_ns = settings->stall_ns;
+        limits->handshake_ns = settings->stall_ns;
+        limits->message_ns = limits->message_ns > 0 ? settings->stall_ns : 0;
+    }
+    acceptor->queues.queue[WR_WAIT_HANDSHAKE].after_ms = to_ms(limits->handshake_ns);
+    acceptor->queues.queue[WR_WAIT_IDLE].after_ms = to_ms(limits->idle_ns);
+    acceptor->queues.queue[WR_WAIT_MESSAGE].after_ms = to_ms(limits->message_ns);
+    acceptor->queues.queue[WR_WAIT_WRITE].after_ms = to_ms(limits->write_ns);
+    acceptor->queues.queue[WR_WAIT_LINGER].after_ms = LINGER_MS;
+}
+
 static void set_up(struct wr_acceptor *acceptor, struct wr_loop *loop,
                    const struct wr_listener *listener, const struct wr_acceptor_options *options)
 {
@@ -187,11 +208,7 @@ static void set_up(struct wr_acceptor *acceptor, struct wr_loop *loop,
     acceptor->options = *options;
     acceptor->tls = listener->tls;
     acceptor->alpn = (struct wr_tls_alpn){options->alpn, options->alpn_len};
-    acceptor->queues.queue[WR_WAIT_HANDSHAKE].after_ms = to_ms(options->limits.handshake_ns);
-    acceptor->queues.queue[WR_WAIT_IDLE].after_ms = to_ms(options->limits.idle_ns);
-    acceptor->queues.queue[WR_WAIT_MESSAGE].after_ms = to_ms(options->limits.message_ns);
-    acceptor->queues.queue[WR_WAIT_WRITE].after_ms = to_ms(options->limits.write_ns);
-    acceptor->queues.queue[WR_WAIT_LINGER].after_ms = LINGER_MS;
+    set_deadlines(acceptor);
     (void)uv_timer_init(&loop->uv, &acceptor->timer);
     (void)uv_prepare_init(&loop->uv, &acceptor->prepare);
     acceptor->timer.data = acceptor;

@@ -261,7 +261,7 @@ static void decide(struct http_door *door, const struct asked *asked,
     /* As a reservation, so that it can be undone within this call. */
     (void)weir_reserve(door->service.loop->handle->weir, original, WR_NS_PER_S, now, answer);
     if (answer->delay_ns > 0 && answer->outcome != WEIR_DENY &&
-        (answer->delay_ns > HTTP_HOLD_MAX_NS || door->service.held >= HTTP_HELD_MAX))
+        (answer->delay_ns > door->service.hold_max_ns || door->service.held >= HTTP_HELD_MAX))
         cannot_hold(door, answer, now);
     wr_metrics_answer(&door->service.loop->metrics, answer);
     if (answer->outcome == WEIR_DENY) {

@@ -294,6 +294,17 @@ static void free_buffers(struct http_service *service)
     service->scratch = service->body = NULL;
 }
 
+/* Five sixths of the first deadline that a connection meets whose answer waits. */
+static int64_t hold_max(const struct wr_policy_settings *settings)
+{
+    int64_t idle_ns = settings->idle_ns > 0 ? settings->idle_ns : IDLE_NS;
+    int64_t stall_ns = settings->stall_ns > 0 ? settings->stall_ns : MESSAGE_NS;
+    int64_t least = idle_ns < stall_ns ? idle_ns : stall_ns;
+
+    least = least < MESSAGE_NS ? least : MESSAGE_NS;
+    return least / 6 * 5;
+}
+
 int http_service_open(struct http_service *service, int fd, const struct wr_listener *listener)
 {
     static const unsigned char alpn[] = "\x08http/1.1";
@@ -311,6 +322,7 @@ int http_service_open(struct http_service *service, int fd, const struct wr_list
                                           .alpn_len = sizeof alpn - 1};
     int result = WEIR_ENOMEM;
 
+    service->hold_max_ns = hold_max(wr_policy_settings(service->loop->handle->policy));
     service->scratch = malloc(WR_HTTP_BODY_MAX);
     service->body = malloc(HTTP_BODY_BYTES);
     service->body_room = HTTP_BODY_BYTES;

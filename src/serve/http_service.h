@@ -10,7 +10,6 @@
 
 #define HTTP_FIELDS_MAX (WEIR_HEADERS_MAX + 8) /* of a response */
 #define HTTP_HELD_MAX 10000U                   /* answers of a loop that wait, at a time */
-#define HTTP_HOLD_MAX_NS (INT64_C(25) * 1000000000)
 #define HTTP_METHODS_BYTES 64U
 #define HTTP_BODY_BYTES (8192U + WEIR_PROBLEM_BYTES)
 
@@ -42,7 +41,8 @@ struct http_service {
     /* private to http_service.c and http_hold.c, but to look at */
     struct wr_acceptor *acceptor;
     bool draining;
-    unsigned held; /* answers that wait */
+    unsigned held;       /* answers that wait */
+    int64_t hold_max_ns; /* longer none may: the connection's own deadlines would end it */
     struct wr_http_request request;
     char *scratch; /* WR_HTTP_BODY_MAX: bodies in chunks, joined fields */
     char *body;    /* of the response; at least HTTP_BODY_BYTES */

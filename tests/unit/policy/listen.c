@@ -27,6 +27,8 @@ static void test_none(void **state)
     assert_int_equal(s->listener_count, 0);
     assert_int_equal(s->threads, 0);
     assert_int_equal(s->drain_ns, INT64_C(10000000000));
+    assert_int_equal(s->idle_ns, 0);
+    assert_int_equal(s->stall_ns, 0);
     assert_null(s->admin_token);
     assert_null(s->admin_token_file);
     assert_null(s->resp_password);
@@ -40,7 +42,7 @@ static void test_all(void **state)
         listening("{http: 127.0.0.1:8080, grpc: ['[::1]:0', 'unix:/run/x y.sock'], resp: {address: "
                   "0.0.0.0:65535, tls: {certificate: c, key: k, client_ca: a}}, admin: [{address: "
                   "localhost:1}], admin_token: 0123456789abcdef, resp_password: a b, threads: 3, "
-                  "drain: 250ms}");
+                  "drain: 250ms, idle_timeout: 24h, stall_timeout: 1500ms}");
     const struct wr_policy_settings *s = wr_policy_settings(policy);
     const struct wr_policy_listener *l = s->listeners;
     static const unsigned char one[16] = {[15] = 1}, home[4] = {127, 0, 0, 1};
@@ -68,6 +70,8 @@ static void test_all(void **state)
     assert_string_equal(s->resp_password, "a b");
     assert_int_equal(s->threads, 3);
     assert_int_equal(s->drain_ns, INT64_C(250000000));
+    assert_int_equal(s->idle_ns, INT64_C(86400000000000));
+    assert_int_equal(s->stall_ns, INT64_C(1500000000));
     wr_policy_free(policy);
 }
 
@@ -176,12 +180,16 @@ static void test_other_mistakes(void **state)
                  "16: error: http: expected at least one address, found an empty list");
     expect_error("{threads: 0}",
                  "19: error: threads: expected a whole number from 1 to 256, found \"0\"");
+    expect_error("{idle_timeout: 25h}",
+                 "24: error: idle_timeout: expected at most 24h, found \"25h\"");
+    expect_error("{stall_timeout: 61m}",
+                 "25: error: stall_timeout: expected at most 1h, found \"61m\"");
     expect_error("{drain: 2h}", "17: error: drain: expected at most 1h, found \"2h\"");
     expect_error(
         "{htttp: 127.0.0.1:1}",
         "10: error: unknown key \"htttp\" in listen: did you mean \"http\"? (expected http, "
-        "grpc, resp, admin, threads, drain, admin_token, admin_token_file, resp_password or "
-        "resp_password_file)");
+        "grpc, resp, admin, threads, drain, idle_timeout, stall_timeout, admin_token, "
+        "admin_token_file, resp_password or resp_password_file)");
 }
 
 int main(void)
