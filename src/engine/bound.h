@@ -50,6 +50,18 @@ static inline uint64_t wr_bound_hash(const struct wr_engine *engine, unsigned li
     return wr_sip_finish(sip);
 }
 
+/* The hash of a key of the parts that were selected. */
+static inline uint64_t wr_bound_hash_parts(const struct wr_engine *engine,
+                                           const struct wr_selected *selected)
+{
+    struct wr_sip sip = engine->limits[selected->limit].prefix;
+
+    for (unsigned i = 0; i < selected->parts; i++)
+        wr_sip_part(&sip, selected->part[i].kind, selected->part[i].bytes.ptr,
+                    selected->part[i].bytes.len);
+    return wr_sip_finish(sip);
+}
+
 /* Write what |charge| came to into a verdict. */
 void wr_bound_verdict(const struct wr_engine *engine, const struct wr_charge *charge,
                       unsigned limit, unsigned plan, struct weir_verdict *out);

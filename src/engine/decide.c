@@ -27,16 +27,6 @@ struct decision {
     struct wr_charge charges[WEIR_LIMITS_MAX];
 };
 
-static uint64_t hash_parts(const struct wr_engine *engine, const struct wr_selected *selected)
-{
-    struct wr_sip sip = engine->limits[selected->limit].prefix;
-
-    for (unsigned i = 0; i < selected->parts; i++)
-        wr_sip_part(&sip, selected->part[i].kind, selected->part[i].bytes.ptr,
-                    selected->part[i].bytes.len);
-    return wr_sip_finish(sip);
-}
-
 /* Select, hash, and start fetching the slots. */
 static void prepare(struct wr_engine *engine, const struct weir_request *request,
                     struct decision *d)
@@ -46,7 +36,7 @@ static void prepare(struct wr_engine *engine, const struct weir_request *request
     wr_policy_select(engine->policy, request, selection);
     for (unsigned i = 0; i < selection->count; i++) {
         const struct wr_selected *selected = &selection->selected[i];
-        uint64_t hash = hash_parts(engine, selected);
+        uint64_t hash = wr_bound_hash_parts(engine, selected);
 
         wr_bound_charge(engine, selected->limit, selection->plan, hash, selection->cost,
                         &d->charges[i]);

@@ -133,11 +133,16 @@ struct wr_selected {
     struct wr_key_part part[WEIR_KEY_PARTS_MAX];
 };
 
+/* Who said which plan it is. */
+enum wr_plan_from { WR_PLAN_DEFAULT, WR_PLAN_GIVEN, WR_PLAN_KEY, WR_PLAN_HEADER };
+
 /* What a request meets. In the caller's memory, about 3 KiB; parts point into it, into the request
  * and into the policy, so it must not be moved. */
 struct wr_selection {
     unsigned plan;
-    int64_t cost;
+    uint8_t plan_from; /* enum wr_plan_from */
+    int32_t cost_rule; /* index in the policy's costs of the rule that matches; -1: none */
+    int64_t cost;      /* the request's own, that rule's, or 1 */
     bool banned;
     bool over_max; /* more than WEIR_LIMITS_MAX limits match: the first ones are taken */
     uint16_t count;

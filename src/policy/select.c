@@ -20,6 +20,7 @@
 #include "policy/compiled.h"
 #include "policy/forwarded.h"
 #include "policy/path.h"
+#include "policy/values.h"
 
 /* One limit that matches, before its key is made. */
 struct found {
@@ -44,20 +45,7 @@ struct selecting {
 
 static struct weir_slice field(const struct selecting *s, int index)
 {
-    if (index < 0 || (size_t)index >= s->request->field_count)
-        return (struct weir_slice){NULL, 0};
-    return s->request->fields[index];
-}
-
-static struct weir_slice trimmed(struct weir_slice value)
-{
-    while (value.len > 0 && (*value.ptr == ' ' || *value.ptr == '\t')) {
-        value.ptr++;
-        value.len--;
-    }
-    while (value.len > 0 && (value.ptr[value.len - 1] == ' ' || value.ptr[value.len - 1] == '\t'))
-        value.len--;
-    return value;
+    return wr_request_field(s->request, index);
 }
 
 /* ---- the client -------------------------------------------------------------------------- */
@@ -88,17 +76,12 @@ static void find_client(struct selecting *s)
 /* The value of an identity; len 0: missing. */
 static struct weir_slice identity_value(struct selecting *s, unsigned index)
 {
-    const struct wr_identity *identity = &s->policy->identities[index];
-    struct weir_slice value;
-
-    if ((s->resolved >> index & 1) != 0)
-        return s->identities[index];
-    value = field(s, identity->given);
-    if (value.ptr == NULL && identity->header >= 0 && (identity->trust_anyone || s->peer_trusted))
-        value = trimmed(field(s, identity->header));
-    s->identities[index] = value;
-    s->resolved |= UINT32_C(1) << index;
-    return value;
+    if ((s->resolved >> index & 1) == 0) {
+        s->identities[index] =
+            wr_identity_value(&s->policy->identities[index], s->request, s->peer_trusted);
+        s->resolved |= UINT32_C(1) << index;
+    }
+    return s->identities[index];
 }
 
 static unsigned find_plan(struct selecting *s)
@@ -106,17 +89,23 @@ static unsigned find_plan(struct selecting *s)
     const struct wr_policy *policy = s->policy;
     const struct wr_table_entry *entry = NULL;
 
-    if (s->request->plan >= 0 && (size_t)s->request->plan < policy->plan_count)
+    if (s->request->plan >= 0 && (size_t)s->request->plan < policy->plan_count) {
+        s->out->plan_from = WR_PLAN_GIVEN;
         return (unsigned)s->request->plan;
+    }
     if (policy->key_identity >= 0) {
         struct weir_slice key = identity_value(s, (unsigned)policy->key_identity);
         if (key.len > 0)
             entry = wr_table_find(&policy->values, WR_TAG_PLAN_KEY, key);
+        if (entry != NULL)
+            s->out->plan_from = WR_PLAN_KEY;
     }
     if (entry == NULL && policy->plan_field >= 0 && s->peer_trusted) {
-        struct weir_slice name = trimmed(field(s, policy->plan_field));
+        struct weir_slice name = wr_trimmed(field(s, policy->plan_field));
         if (name.len > 0)
             entry = wr_table_find(&policy->values, WR_TAG_PLAN_NAME, name);
+        if (entry != NULL)
+            s->out->plan_from = WR_PLAN_HEADER;
     }
     return entry != NULL ? entry->value : policy->default_plan;
 }
@@ -304,11 +293,13 @@ void wr_policy_select(const struct wr_policy *policy, const struct weir_request 
     s.over_max = false;
     out->count = 0;
     find_client(&s);
+    out->plan_from = WR_PLAN_DEFAULT;
     out->plan = policy->plan_count > 1 ? find_plan(&s) : 0;
     out->banned = is_banned(&s);
     match(&s);
     out->route = s.route != NULL ? s.route->pattern : "";
     out->over_max = s.over_max;
+    out->cost_rule = s.cost_rule < policy->cost_count ? (int32_t)s.cost_rule : -1;
     out->cost = request->cost_units >= 0           ? request->cost_units
                 : s.cost_rule < policy->cost_count ? policy->costs[s.cost_rule].cost
                                                    : 1;

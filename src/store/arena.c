@@ -342,6 +342,11 @@ uint64_t wr_arena_count(const struct wr_arena *arena, enum wr_arena_counter coun
     return (unsigned)counter < WR_ARENA_COUNTERS ? WR_LOAD(&arena->header->counters[counter]) : 0;
 }
 
+uint64_t wr_arena_bytes(const struct wr_arena *arena)
+{
+    return arena->size_bytes;
+}
+
 uint64_t wr_arena_slots(const struct wr_arena *arena)
 {
     return arena->bucket_count * WR_BUCKET_SLOTS;

@@ -119,6 +119,7 @@ enum wr_arena_counter {
     WR_ARENA_COUNTERS
 };
 uint64_t wr_arena_count(const struct wr_arena *arena, enum wr_arena_counter counter);
+uint64_t wr_arena_bytes(const struct wr_arena *arena); /* of all of it */
 uint64_t wr_arena_slots(const struct wr_arena *arena);
 
 /* How full it is, estimated by judging the slots of at most |buckets| buckets, as if at |now_ns|.
