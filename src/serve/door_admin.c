@@ -6,7 +6,7 @@
  * Invariants:
  *   1. With a token in force, whoever does not show it hears of nothing but /healthz: not even
  *      which paths there are.
- *   2. A handler takes nothing from any limit. */
+ *   2. Nothing here takes from a limit. */
 #include "serve/door_admin.h"
 
 #include <stdlib.h>
@@ -71,9 +71,10 @@ static void readyz(struct http_service *service, struct weir_slice peer,
 /* ---- routing ------------------------------------------------------------------------------ */
 
 static const struct http_route rows[] = {
-    {"GET", "/healthz", healthz},
-    {"GET", "/readyz", readyz},
-    {"GET", "/metrics", admin_metrics},
+    {"GET", "/healthz", healthz}, /* a row each */
+    {"GET", "/readyz", readyz},          {"GET", "/metrics", admin_metrics},
+    {"GET", "/v1/limits", admin_limits}, {"POST", "/v1/explain", admin_explain},
+    {"GET", "/v1/keys", admin_key_get},  {"DELETE", "/v1/keys", admin_key_delete},
 };
 static const struct http_routes routes = {rows, sizeof rows / sizeof *rows, "no such path"};
 
@@ -103,6 +104,7 @@ static void answer(struct http_service *service, struct weir_slice peer,
         bearer = wr_bearer_look(request, token);
     if (bearer == WR_BEARER_GOOD) {
         wr_page_clear(&admin_door_of(service)->page);
+        http_policy_learn(&admin_door_of(service)->policy, service->loop->handle);
         http_route(&routes, service, peer, response);
     } else {
         refuse(service, bearer, response);
@@ -114,22 +116,24 @@ static void answer(struct http_service *service, struct weir_slice peer,
 
 static void free_door(struct admin_door *door)
 {
-    if (door != NULL)
+    if (door != NULL) {
         wr_page_free(&door->page);
-    if (door != NULL)
         wr_exposition_free(&door->metrics);
+        free(door->decoded);
+    }
     free(door);
 }
 
 static int admin_open(struct wr_loop *loop, int fd, const struct wr_listener *listener, void **out)
 {
     struct admin_door *door = calloc(1, sizeof *door);
-    int result = WEIR_ENOMEM;
+    int result;
 
     *out = NULL;
-    if (door == NULL) {
+    if (door == NULL || (door->decoded = malloc(WR_HTTP_BODY_MAX)) == NULL) {
         (void)close(fd);
-        return result;
+        free_door(door);
+        return WEIR_ENOMEM;
     }
     door->service.loop = loop;
     door->service.id = WR_DOOR_ADMIN;

@@ -3,6 +3,7 @@
 #ifndef WR_SERVE_DOOR_ADMIN_H
 #define WR_SERVE_DOOR_ADMIN_H
 
+#include "engine/explain.h"
 #include "serve/http_policy.h"
 #include "serve/http_service.h"
 #include "serve/page.h"
@@ -15,6 +16,11 @@ struct admin_door {
     struct wr_page page;          /* the answer's body; empty when a handler is called */
     struct wr_exposition metrics; /* of /metrics, kept for its memory */
     uint64_t scrapes;
+    struct http_policy policy;   /* in force */
+    char *decoded;               /* WR_HTTP_BODY_MAX: strings of JSON, parameters */
+    struct weir_request request; /* to be explained; its fields: */
+    struct weir_slice fields[WR_POLICY_FIELDS_MAX];
+    struct wr_explanation explanation;
 };
 
 static inline struct admin_door *admin_door_of(struct http_service *service)
@@ -22,10 +28,31 @@ static inline struct admin_door *admin_door_of(struct http_service *service)
     return (struct admin_door *)service;
 }
 
+http_handler admin_limits, admin_explain, admin_key_get, admin_key_delete;
+
 /* Answer |status| with the door's page as body, or 503 where memory did not last. */
 void admin_page(struct admin_door *door, struct http_response *response, int status,
                 const char *type);
 
 http_handler admin_metrics; /* door_admin_metrics.c */
+
+/* ---- members of a page: door_admin_words.c --------------------------------------------------- */
+
+/* "key_ms":ns in ms, rounded up; null where |ns| < 0. */
+void admin_put_ms(struct wr_page *page, const char *key, int64_t ns);
+void admin_put_int(struct wr_page *page, const char *key, int64_t value);
+void admin_put_bool(struct wr_page *page, const char *key, bool value);
+void admin_put_name(struct wr_page *page, const char *key, const char *text); /* NULL: null */
+
+/* "value":… of something that an operator may see. */
+void admin_put_clear(struct wr_page *page, struct weir_slice value);
+
+/* The members for the value of the identity called |identity|: "value" of a user, and for anything
+ * else, which may be a secret, its beginning as "masked" and its length as "bytes". */
+void admin_put_value(struct wr_page *page, const char *identity, struct weir_slice value);
+
+/* "key":[…], part by part. */
+void admin_put_key(struct wr_page *page, const struct wr_policy *policy,
+                   const struct wr_selected *selected);
 
 #endif

@@ -245,6 +245,11 @@ int64_t wr_server_drain_ns(struct wr_server *server)
     return drain_ns;
 }
 
+const struct wr_listener *wr_server_listener(const struct wr_server *server, size_t index)
+{
+    return index < server->sockets.count ? &server->sockets.socket[index].listener : NULL;
+}
+
 unsigned wr_server_loops(const struct wr_server *server)
 {
     return server->worker_count;

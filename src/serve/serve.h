@@ -114,6 +114,9 @@ struct wr_loop *wr_server_loop(struct wr_server *server, unsigned index);
  * thread; applied to all loops before it returns to the caller's next turn. */
 int wr_server_reload(struct wr_server *server, char *errors, size_t errors_size);
 
+/* The |index|th address that is served; NULL: there are no more. */
+const struct wr_listener *wr_server_listener(const struct wr_server *server, size_t index);
+
 /* How reloads went, from zero. */
 void wr_server_reloads(const struct wr_server *server, uint64_t *good, uint64_t *refused);
 
