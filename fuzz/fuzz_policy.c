@@ -58,6 +58,34 @@ static void check_limits(const struct wr_policy *policy)
     }
 }
 
+static void check_address(const struct wr_policy_address *address)
+{
+    require(address->text != NULL && (address->host == NULL) != (address->path == NULL));
+    require(address->path != NULL || address->port != 0);
+}
+
+static void check_store(const struct wr_policy *policy)
+{
+    const struct wr_policy_store *store = wr_policy_settings(policy)->store;
+    char text[64];
+
+    wr_policy_describe_store(policy, text, sizeof text);
+    for (size_t i = 0; i < wr_policy_limit_count(policy); i++) {
+        require(store != NULL || !wr_policy_limit(policy, i)->shared);
+        wr_policy_describe_shared(policy, i, text, sizeof text);
+    }
+    if (store == NULL)
+        return;
+    require(store->kind <= WR_STORE_RING && store->when_gone <= WR_GONE_CLOSED);
+    require(store->deadline_ns > 0 && store->nodes > 0 && store->agent_path != NULL);
+    require(store->prefix != NULL && store->address_count <= WR_STORE_ADDRESSES_MAX);
+    require(store->address_count > 0 || store->dns.text != NULL);
+    for (size_t i = 0; i < store->address_count; i++)
+        check_address(&store->addresses[i]);
+    if (store->kind == WR_STORE_RING)
+        check_address(&store->self);
+}
+
 static void check_requests(const struct wr_policy *policy)
 {
     static const struct weir_slice paths[] = {
@@ -96,6 +124,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (policy == NULL)
         return 0;
     check_limits(policy);
+    check_store(policy);
     check_requests(policy);
     wr_policy_free(policy);
     return 0;

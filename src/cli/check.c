@@ -26,7 +26,7 @@ static const char usage[] =
 
 /* ---- the summary ------------------------------------------------------------------------- */
 
-enum column { NAME, ALGORITHM, RATE, KEYS, MODE, COLUMNS };
+enum column { NAME, ALGORITHM, RATE, KEYS, MODE, SHARED, COLUMNS };
 
 struct row {
     char cell[COLUMNS][CELL_BYTES];
@@ -59,6 +59,7 @@ static void fill_row(const struct wr_policy *policy, size_t index, size_t plan, 
     (void)snprintf(row->cell[ALGORITHM], CELL_BYTES, "%s", algorithm_of(policy, limit));
     wr_policy_describe_keys(policy, index, row->cell[KEYS], CELL_BYTES);
     (void)snprintf(row->cell[MODE], CELL_BYTES, "%s", limit->shadow ? "shadow" : "enforce");
+    wr_policy_describe_shared(policy, index, row->cell[SHARED], CELL_BYTES);
 }
 
 static void print_row(const struct row *row, const size_t widths[COLUMNS], FILE *out)
@@ -119,8 +120,12 @@ static void print_summary(const struct wr_policy *policy, FILE *out)
     print_size(out, settings->arena_bytes);
     (void)fprintf(out, ", for about %llu to %llu live keys", (unsigned long long)slots / 4,
                   (unsigned long long)slots / 2);
-    (void)fprintf(out, "; %u%% of it for lists", settings->arena_log_percent);
-    (void)fprintf(out, "\n");
+    (void)fprintf(out, "; %u%% of it for lists\n", settings->arena_log_percent);
+    if (settings->store != NULL) {
+        char store[512];
+        wr_policy_describe_store(policy, store, sizeof store);
+        (void)fprintf(out, "  store: %s\n", store);
+    }
 }
 
 /* ---- the command ------------------------------------------------------------------------- */

@@ -99,6 +99,44 @@ void wr_policy_describe_rate(const struct wr_policy *policy, size_t index, size_
         add(&w, ", queue %lld", (long long)limit->burst);
 }
 
+void wr_policy_describe_shared(const struct wr_policy *policy, size_t index, char *out, size_t size)
+{
+    const struct wr_policy_store *store = policy->settings.store;
+    struct words w = words_in(out, size);
+    const struct wr_policy_limit *limit;
+
+    if (index >= policy->limit_count || !policy->limits[index].shared || store == NULL)
+        return;
+    limit = &policy->limits[index];
+    add(&w, "shared, %s; store gone: ", limit->leased ? "leased" : "strict");
+    if (limit->when_gone == WR_GONE_LOCAL && store->nodes > 1)
+        add(&w, "1/%u of it here", store->nodes);
+    else if (limit->when_gone == WR_GONE_LOCAL)
+        add(&w, "its part here");
+    else
+        add(&w, "%s", limit->when_gone == WR_GONE_OPEN ? "open" : "closed");
+}
+
+void wr_policy_describe_store(const struct wr_policy *policy, char *out, size_t size)
+{
+    static const char *const kinds[] = {"redis", "redis by sentinels", "redis cluster", "memcached",
+                                        "ring"};
+    const struct wr_policy_store *store = policy->settings.store;
+    struct words w = words_in(out, size);
+
+    if (store == NULL)
+        return;
+    add(&w, "%s", kinds[store->kind]);
+    if (store->dns.text != NULL)
+        add(&w, " %s", store->dns.text);
+    for (size_t i = 0; i < store->address_count && i < 3; i++)
+        add(&w, "%s %s", i > 0 ? "," : "", store->addresses[i].text);
+    if (store->address_count > 3)
+        add(&w, " and %zu more", store->address_count - 3);
+    add(&w, "; deadline ");
+    add_duration(&w, store->deadline_ns);
+}
+
 uint64_t wr_policy_slots(const struct wr_policy *policy)
 {
     const struct wr_policy_settings *settings = &policy->settings;

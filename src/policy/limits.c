@@ -255,6 +255,9 @@ static void read_limit(struct wr_loader *ld, const struct wr_yaml *node, uint32_
         {"mode", read_mode},
         {"count_denied", read_count_denied},
         {"ipv6_prefix", read_prefix},
+        {"shared", wr_read_shared},
+        {"store_mode", wr_read_store_mode},
+        {"when_store_gone", wr_read_when_store_gone},
     };
     static const struct wr_map_spec spec = {"a limit", keys, sizeof keys / sizeof keys[0], false};
     struct wr_policy *policy = ld->policy;
@@ -274,6 +277,7 @@ static void read_limit(struct wr_loader *ld, const struct wr_yaml *node, uint32_
     if (!named)
         wr_error(ld, node, "expected name: NAME in a limit, found none");
     settle(ld, node, &reading);
+    wr_settle_shared(ld, node, &reading);
     if (!reading.match.has_path)
         policy->pathless[policy->pathless_count++] = (uint16_t)index;
 }

@@ -39,6 +39,7 @@ SECTION_READER(on_answers, WR_SECTION_ANSWERS)
 SECTION_READER(on_routes, WR_SECTION_ROUTES)
 SECTION_READER(on_listen, WR_SECTION_LISTEN)
 SECTION_READER(on_envoy, WR_SECTION_ENVOY)
+SECTION_READER(on_store, WR_SECTION_STORE)
 
 static void read_version(struct wr_loader *ld)
 {
@@ -62,7 +63,7 @@ static void read_policy(struct wr_loader *ld, const struct wr_yaml *root)
         {"version", on_version},       {"arena", on_arena},   {"identity", on_identity},
         {"costs", on_costs},           {"limits", on_limits}, {"bans", on_bans},
         {"answers", on_answers},       {"routes", on_routes}, {"listen", on_listen},
-        {"envoy_ratelimit", on_envoy},
+        {"envoy_ratelimit", on_envoy}, {"store", on_store},
     };
     static const struct wr_map_spec spec = {"a policy", keys, sizeof keys / sizeof keys[0], false};
 
@@ -78,6 +79,7 @@ static void read_policy(struct wr_loader *ld, const struct wr_yaml *root)
     wr_read_listen(ld);
     wr_read_identity(ld);
     wr_read_plans(ld);
+    wr_read_store(ld);
     wr_read_limits(ld);
     wr_read_costs(ld);
     wr_read_routes(ld);

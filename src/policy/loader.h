@@ -16,12 +16,13 @@ struct wr_loader {
     struct wr_region *region;  /* of the policy */
     struct wr_region *scratch; /* of the tree: freed after loading */
     struct wr_diag *diag;
-    const char *path; /* of the policy; NULL: it is in no file */
+    const char *path;                   /* of the policy; NULL: it is in no file */
     const struct wr_yaml *sections[16]; /* top-level values, enum wr_section; NULL: not given */
     struct wr_table names;              /* for finding names given twice, in scratch */
     const struct wr_yaml **limit_nodes; /* where each limit is written, in scratch */
     uint64_t rated_plans;               /* bit: some limit has a rate for the plan */
     const struct wr_yaml *identity_nodes[WR_IDENTITIES_MAX]; /* and each identity */
+    bool share_all;                                          /* store.shared */
 };
 
 enum wr_section {
@@ -35,6 +36,7 @@ enum wr_section {
     WR_SECTION_ROUTES,
     WR_SECTION_LISTEN,
     WR_SECTION_ENVOY,
+    WR_SECTION_STORE,
     WR_SECTIONS
 };
 
@@ -124,6 +126,7 @@ void wr_read_listen(struct wr_loader *ld);
 void wr_read_identity(struct wr_loader *ld);
 void wr_read_plan(struct wr_loader *ld, const struct wr_yaml *value); /* of identity; or NULL */
 void wr_read_plans(struct wr_loader *ld); /* all names in the rates of limits */
+void wr_read_store(struct wr_loader *ld);
 void wr_read_limits(struct wr_loader *ld);
 void wr_read_costs(struct wr_loader *ld);
 void wr_read_routes(struct wr_loader *ld);
@@ -151,6 +154,19 @@ bool wr_is_token(const struct wr_yaml *scalar);
 /* Read an address or a network. False after an error. */
 bool wr_read_net(struct wr_loader *ld, const struct wr_yaml *item, const char *what,
                  struct wr_net *net);
+
+/* "local", "open", "closed", by enum wr_when_gone. */
+extern const char *const wr_when_gone_names[];
+
+/* Read an address to connect to: HOST:PORT, or unix:/path where |socket| says so. |what| begins the
+ * message. A text that may hold a password is not quoted. False after an error. */
+bool wr_read_store_address(struct wr_loader *ld, const struct wr_yaml *value, const char *what,
+                           bool socket, struct wr_policy_address *out);
+
+/* redis://user:password@host:port/database, or unix:///path?db=N, into address, user, password and
+ * database of |store|. The text is in no message. False after an error. */
+bool wr_read_store_url(struct wr_loader *ld, const struct wr_yaml *value,
+                       struct wr_policy_store *store);
 
 /* The index of the plan |name|, added if new; -1 after an error. */
 int wr_add_plan(struct wr_loader *ld, const struct wr_yaml *at, const char *name);

@@ -27,11 +27,21 @@
 
 enum wr_when_missing { WR_MISSING_IP, WR_MISSING_SKIP, WR_MISSING_DENY };
 
+/* What a shared limit does with a request when the store is gone. */
+enum wr_when_gone {
+    WR_GONE_LOCAL,  /* this host's arena decides, by the limit divided by the nodes */
+    WR_GONE_OPEN,   /* as if it allowed */
+    WR_GONE_CLOSED, /* refused, WEIR_REASON_STORE */
+};
+
 /* One limit of the policy, as the engine sees it. */
 struct wr_policy_limit {
     const char *name;
     bool shadow;
-    bool by_plan;              /* plans differ; otherwise all of by[] are equal */
+    bool shared;       /* counted at the store, over all nodes; otherwise in this host's arena */
+    bool leased;       /* shared, and decided from leases where there are any; otherwise strict */
+    uint8_t when_gone; /* enum wr_when_gone; of shared ones */
+    bool by_plan;      /* plans differ; otherwise all of by[] are equal */
     const struct wr_limit *by; /* one for each plan of the policy */
     const bool *unlimited;     /* for each plan: true means this limit does not apply to it */
 };
@@ -50,6 +60,44 @@ struct wr_policy_listener {
     uint16_t port;                   /* 0: any that is free */
     const struct wr_policy_tls *tls; /* NULL: in clear */
 };
+
+enum wr_store_kind {
+    WR_STORE_REDIS,
+    WR_STORE_SENTINEL,
+    WR_STORE_CLUSTER,
+    WR_STORE_MEMCACHED,
+    WR_STORE_RING,
+};
+
+/* Where to connect to. Names are looked up by who connects. */
+struct wr_policy_address {
+    const char *text; /* "10.0.0.1:6379", "[::1]:6379", "unix:/path": for people; nothing secret */
+    const char *host; /* an address or a name; NULL: path */
+    uint16_t port;
+    const char *path; /* of a unix socket; NULL: host and port */
+};
+
+/* Where shared limits are counted. Strings are NULL where not given. */
+struct wr_policy_store {
+    enum wr_store_kind kind;
+    /* The server; sentinels; nodes of the cluster to begin with; memcached servers; peers of the
+     * ring, this node may be among them (none with dns). */
+    const struct wr_policy_address *addresses;
+    size_t address_count;
+    const char *user, *password, *password_file; /* at most one of the last two */
+    unsigned database;                           /* redis and sentinel */
+    const char *master, *sentinel_password;      /* sentinel */
+    struct wr_policy_address self, dns;          /* ring: where this node listens, and a name with
+                                                    an address for each peer, or no host */
+    bool leased;                                 /* what limits are that do not say */
+    int64_t deadline_ns;                         /* of connecting and of every command */
+    const char *prefix;                          /* of keys: "weir" */
+    const char *secret, *secret_file;            /* goes into the hash of keys; at most one */
+    unsigned nodes;                              /* to divide by before they are known; 1.. */
+    enum wr_when_gone when_gone;                 /* of limits that do not say */
+    const char *agent_path;                      /* unix socket of the daemon for other processes */
+};
+#define WR_STORE_ADDRESSES_MAX 64
 
 /* What the policy says besides limits. All strings are terminated and live as long as the policy;
  * NULL where not given. */
@@ -73,6 +121,7 @@ struct wr_policy_settings {
     int64_t idle_ns;  /* silence that ends a connection; 0: the door's */
     int64_t stall_ns; /* how long half a message may stand, either way; 0: the door's */
     int64_t drain_ns; /* how long SIGTERM waits for what is in flight */
+    const struct wr_policy_store *store; /* NULL: nothing is shared */
 };
 
 struct wr_policy;
@@ -106,6 +155,12 @@ bool wr_policy_only_given(const struct wr_policy *policy, size_t field);
 void wr_policy_describe_keys(const struct wr_policy *policy, size_t index, char *out, size_t size);
 void wr_policy_describe_rate(const struct wr_policy *policy, size_t index, size_t plan, char *out,
                              size_t size);
+
+/* "shared, leased; store gone: 1/3 of it here". Empty for a limit that is not shared. */
+void wr_policy_describe_shared(const struct wr_policy *policy, size_t index, char *out,
+                               size_t size);
+/* "redis 10.0.0.1:6379; deadline 20ms". Empty without a store. Nothing secret. */
+void wr_policy_describe_store(const struct wr_policy *policy, char *out, size_t size);
 
 /* About how many slots its arena has; it is meant for a quarter to a half as many live keys. */
 uint64_t wr_policy_slots(const struct wr_policy *policy);

@@ -266,6 +266,18 @@ static void warn_arena(struct wr_loader *ld)
     }
 }
 
+static void warn_store(struct wr_loader *ld)
+{
+    const struct wr_policy *policy = ld->policy;
+
+    for (size_t i = 0; i < policy->limit_count; i++)
+        if (policy->limits[i].shared)
+            return;
+    if (policy->settings.store != NULL)
+        wr_warning(ld, ld->sections[WR_SECTION_STORE]->key,
+                   "store has no effect: no limit is shared");
+}
+
 /* ---- too many at once -------------------------------------------------------------------- */
 
 /* A path that |pattern| matches: wildcards become a segment that is no literal of any pattern. */
@@ -352,5 +364,6 @@ void wr_warn(struct wr_loader *ld)
     warn_costs(ld);
     warn_plans(ld);
     warn_arena(ld);
+    warn_store(ld);
     check_crowding(ld);
 }

@@ -41,6 +41,27 @@ def test_a_good_policy_is_ok_with_a_summary(weir, tmp_path):
 """
 
 
+def test_shared_limits_say_where_they_lie(weir, tmp_path):
+    path = write(tmp_path, """version: 1
+store: {redis: {url: "redis://weir:hunter2@10.0.0.5/1"}, mode: leased, nodes: 3, deadline: 50ms}
+limits:
+  - {name: per-ip, by: [ip], rate: 600/minute}
+  - {name: all, by: [ip], rate: 1000/hour, shared: true}
+  - {name: jobs, by: [ip], concurrent: 4, shared: true, store_mode: strict, when_store_gone: closed}
+""")
+    done = check(weir, path)
+    assert done.returncode == 0
+    assert done.stderr == ""
+    assert done.stdout == f"""{path}: ok
+  per-ip  sliding-window  600 per minute               ip  enforce
+  all     sliding-window  1000 per hour                ip  enforce  shared, leased; store gone: 1/3 of it here
+  jobs    concurrency     4 at once, held 30s at most  ip  enforce  shared, strict; store gone: closed
+  plans: default (default)
+  arena: no path given, 64 MiB, for about 524288 to 1048576 live keys; 50% of it for lists
+  store: redis 10.0.0.5:6379; deadline 50ms
+"""
+
+
 def test_quiet(weir, tmp_path):
     path = write(tmp_path, GOOD)
     assert check(weir, "--quiet", path).stdout == f"{path}: ok\n"

@@ -220,10 +220,11 @@ static void test_other_keys(void **state)
     expect_errors(ONE("rate: 5/s, algoritm: x"),
                   "3:26: error: unknown key \"algoritm\" in a limit: did you mean \"algorithm\"? "
                   "(expected name, match, by, when_missing, rate, algorithm, concurrent, hold, "
-                  "mode, count_denied or ipv6_prefix)\n");
+                  "mode, count_denied, ipv6_prefix, shared, store_mode or when_store_gone)\n");
     expect_errors("version: 1\nlimits: [a]\n",
                   "2:10: error: a limit: expected a map with name, match, by, when_missing, rate, "
-                  "algorithm, concurrent, hold, mode, count_denied or ipv6_prefix, found \"a\"\n");
+                  "algorithm, concurrent, hold, mode, count_denied, ipv6_prefix, shared, "
+                  "store_mode or when_store_gone, found \"a\"\n");
 }
 
 static void test_too_many_limits(void **state)

@@ -1,0 +1,159 @@
+/* shared.c - what a limit says about the store, and whether the store can hold it.
+ *
+ * A limit that a store cannot count exactly, or cannot lease without letting more through than it
+ * says, must not look as if it could: it is refused here, or kept strict with a warning that says
+ * why.
+ *
+ * Only algorithms that count in advance can be leased: units taken now and spent later. A leaky
+ * bucket gives departures, a log stamps and concurrency places; those belong to a request, not to a
+ * batch. */
+#include <string.h>
+
+#include "base/arith.h"
+#include "base/units.h"
+#include "policy/limit_reading.h"
+
+#define EXACT_MAX (UINT64_C(1) << 53) /* Redis's Lua counts in doubles: whole numbers below this \
+                                       */
+
+const char *const wr_when_gone_names[] = {"local", "open", "closed"};
+_Static_assert(WR_GONE_LOCAL == 0 && WR_GONE_OPEN == 1 && WR_GONE_CLOSED == 2,
+               "indexes of wr_when_gone_names[]");
+
+void wr_read_shared(struct wr_loader *ld, const struct wr_yaml *value, void *into)
+{
+    struct wr_limit_reading *reading = into;
+
+    reading->shared = value;
+    (void)wr_read_bool(ld, value, "shared", &reading->limit->shared);
+}
+
+void wr_read_store_mode(struct wr_loader *ld, const struct wr_yaml *value, void *into)
+{
+    static const char *const choices[] = {"strict", "leased"};
+    struct wr_limit_reading *reading = into;
+    size_t i;
+
+    reading->store_mode = value;
+    if (wr_read_choice(ld, value, "store_mode", choices, 2, &i))
+        reading->limit->leased = i == 1;
+}
+
+void wr_read_when_store_gone(struct wr_loader *ld, const struct wr_yaml *value, void *into)
+{
+    struct wr_limit_reading *reading = into;
+    size_t i;
+
+    reading->when_store_gone = value;
+    if (wr_read_choice(ld, value, "when_store_gone", wr_when_gone_names, 3, &i))
+        reading->limit->when_gone = (uint8_t)i;
+}
+
+/* Can Redis keep the debt of |limit|, a bucket, in whole ticks? A unit is W/g ticks and a
+ * microsecond pays N/g of them back, g = gcd(N, W); debts go up to twice the capacity. */
+static bool fits_redis(const struct wr_limit *limit)
+{
+    uint64_t window_us = (uint64_t)(limit->window_ns / WR_NS_PER_US), unit;
+
+    if (limit->units == 0)
+        return true;
+    if (limit->window_ns % WR_NS_PER_US != 0)
+        return false;
+    unit = window_us / wr_gcd_u64((uint64_t)limit->units, window_us);
+    return (wr_u128)2 * (uint64_t)wr_limit_capacity(limit) * unit < EXACT_MAX;
+}
+
+static bool is_redis(enum wr_store_kind kind)
+{
+    return kind == WR_STORE_REDIS || kind == WR_STORE_SENTINEL || kind == WR_STORE_CLUSTER;
+}
+
+static bool is_bucket(const struct wr_limit *limit)
+{
+    return limit->algo == WR_TOKEN_BUCKET || limit->algo == WR_LEAKY_BUCKET;
+}
+
+/* Must |store| refuse what |limit| is under some plan? */
+static void check_fits(struct wr_loader *ld, const struct wr_yaml *node,
+                       const struct wr_limit_reading *reading, const struct wr_policy_store *store)
+{
+    const struct wr_yaml *at = reading->rate != NULL ? reading->rate : node;
+    enum wr_algo algo = reading->algo;
+
+    if (store->kind == WR_STORE_MEMCACHED && (algo == WR_SLIDING_LOG || algo == WR_CONCURRENCY)) {
+        wr_error(ld, reading->algorithm != NULL ? reading->algorithm : node,
+                 "memcached cannot hold %s: use redis or a ring", wr_algo_name(algo));
+        return;
+    }
+    for (size_t plan = 0; plan < ld->policy->plan_count; plan++) {
+        const struct wr_limit *limit = &reading->limit->by[plan];
+        if (reading->limit->unlimited[plan] || !is_bucket(limit) || !is_redis(store->kind) ||
+            fits_redis(limit))
+            continue;
+        wr_error(ld, at,
+                 "too fine for Redis to count exactly: use a smaller burst or queue, or numbers "
+                 "with a common factor (1000/minute for 1001/minute), or sliding-window");
+        return;
+    }
+}
+
+static bool can_lease(enum wr_algo algo)
+{
+    return algo == WR_TOKEN_BUCKET || algo == WR_FIXED_WINDOW || algo == WR_SLIDING_WINDOW;
+}
+
+/* Leased where it can be; a wish that cannot be granted is answered. */
+static void settle_mode(struct wr_loader *ld, const struct wr_yaml *node,
+                        struct wr_limit_reading *reading, const struct wr_policy_store *store)
+{
+    static const char *const why[WR_ALGO_MAX + 1] = {
+        [WR_LEAKY_BUCKET] = "its delays are by the order of all requests",
+        [WR_SLIDING_LOG] = "it keeps the moment of each request",
+        [WR_CONCURRENCY] = "a place belongs to one request",
+    };
+    struct wr_policy_limit *limit = reading->limit;
+
+    if (reading->store_mode == NULL)
+        limit->leased = store->leased;
+    if (!limit->leased || can_lease(reading->algo) || reading->algo == 0)
+        return;
+    limit->leased = false;
+    wr_warning(ld, reading->store_mode != NULL ? reading->store_mode : node,
+               "%s cannot be leased, %s: it stays strict, a round trip for each decision; "
+               "store_mode: strict says so",
+               wr_algo_name(reading->algo), why[reading->algo]);
+}
+
+static void warn_unshared(struct wr_loader *ld, struct wr_limit_reading *reading)
+{
+    const struct wr_yaml *idle =
+        reading->store_mode != NULL ? reading->store_mode : reading->when_store_gone;
+
+    reading->limit->leased = false;
+    reading->limit->when_gone = WR_GONE_LOCAL;
+    if (idle != NULL)
+        wr_warning(ld, idle->key, "%s has no effect: the limit is not shared", idle->key->text);
+}
+
+void wr_settle_shared(struct wr_loader *ld, const struct wr_yaml *node,
+                      struct wr_limit_reading *reading)
+{
+    const struct wr_policy_store *store = ld->policy->settings.store;
+    struct wr_policy_limit *limit = reading->limit;
+
+    if (reading->shared == NULL)
+        limit->shared = ld->share_all;
+    if (!limit->shared) {
+        warn_unshared(ld, reading);
+        return;
+    }
+    if (store == NULL) {
+        wr_error(ld, reading->shared, "shared: expected a store in the policy, found none");
+        return;
+    }
+    if (reading->when_store_gone == NULL)
+        limit->when_gone = (uint8_t)store->when_gone;
+    settle_mode(ld, node, reading, store);
+    if (limit->by != NULL)
+        check_fits(ld, node, reading, store);
+}
