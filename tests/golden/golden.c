@@ -1,80 +1,16 @@
 /* golden.c - drive the algorithms by the golden vectors: golden FILE.. (format: README.md). Lists
  * of stamps are a plain array here. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "algo/concurrency.h"
-#include "algo/limit.h"
 #include "algo/sliding_log.h"
-#include "base/units.h"
+#include "vectors.h"
 
-#define BASE_NS (INT64_C(1700006400) * WR_NS_PER_S)
-#define WORDS_MAX 12
 #define STAMPS_MAX 20000
 
 struct run {
-    const char *file;
-    unsigned line;
-    unsigned vectors;
-    unsigned failures;
-    struct wr_limit limit;
     uint64_t state;
     int64_t stamps[STAMPS_MAX];
     uint32_t live;
 };
-
-static void complain(struct run *run, const char *what)
-{
-    (void)fprintf(stderr, "%s:%u: %s\n", run->file, run->line, what);
-    run->failures++;
-}
-
-static int64_t number(const char *text, char **end)
-{
-    return strtoll(text, end, 10);
-}
-
-/* "second" or "15m"; 0 when it is neither. */
-static int64_t window_of(const char *text)
-{
-    static const struct {
-        const char *name;
-        int64_t ns;
-    } units[] = {{"second", WR_NS_PER_S}, {"minute", WR_NS_PER_MINUTE}, {"hour", WR_NS_PER_HOUR},
-                 {"day", WR_NS_PER_DAY},  {"ms", WR_NS_PER_MS},         {"s", WR_NS_PER_S},
-                 {"m", WR_NS_PER_MINUTE}, {"h", WR_NS_PER_HOUR}};
-    char *unit;
-    int64_t count = number(text, &unit);
-
-    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
-        if (strcmp(unit, units[i].name) == 0)
-            return units[i].ns * (unit == text ? 1 : count);
-    }
-    return 0;
-}
-
-/* limit ALGORITHM UNITS/WINDOW [burst N | queue N] [count_denied], or limit concurrency N hold D */
-static void start_limit(struct run *run, char **words, int count)
-{
-    enum wr_algo algo = WR_TOKEN_BUCKET;
-    int64_t units, window_ns, burst = -1;
-    bool count_denied = strcmp(words[count - 1], "count_denied") == 0;
-    const char *problem;
-    char *rest;
-
-    while (algo < WR_ALGO_MAX && strcmp(wr_algo_name(algo), words[1]) != 0)
-        algo++;
-    units = number(words[2], &rest);
-    window_ns = window_of(algo == WR_CONCURRENCY ? words[4] : rest + (*rest == '/'));
-    if (algo != WR_CONCURRENCY && count >= 5)
-        burst = number(words[4], &rest);
-    problem = wr_limit_make(&run->limit, algo, units, window_ns, burst, count_denied);
-    if (problem != NULL)
-        complain(run, problem);
-    run->state = 0;
-    run->live = 0;
-}
 
 static void append(struct run *run, int64_t now, int64_t count)
 {
@@ -82,108 +18,61 @@ static void append(struct run *run, int64_t now, int64_t count)
         run->stamps[run->live++] = now;
 }
 
-static void take_stamps(struct run *run, int64_t now, int64_t cost, struct wr_take *out)
+static void take_stamps(struct run *run, const struct wr_limit *limit, int64_t now, int64_t cost,
+                        struct wr_take *out)
 {
-    bool places = run->limit.algo == WR_CONCURRENCY;
+    bool places = limit->algo == WR_CONCURRENCY;
     uint32_t kept = 0, must_age;
 
     for (uint32_t i = 0; i < run->live; i++) {
-        if (now - run->stamps[i] < run->limit.window_ns)
+        if (now - run->stamps[i] < limit->window_ns)
             run->stamps[kept++] = run->stamps[i];
     }
     run->live = kept;
     if (places)
-        wr_concurrency_take(&run->limit, run->live, cost == 0, out, &must_age);
+        wr_concurrency_take(limit, run->live, cost == 0, out, &must_age);
     else
-        wr_sliding_log_take(&run->limit, run->live, cost, out, &must_age);
+        wr_sliding_log_take(limit, run->live, cost, out, &must_age);
     if (must_age > 0)
-        out->retry_after_ns = wr_sliding_log_retry(&run->limit, run->stamps[must_age - 1], now);
-    if (out->allowed || run->limit.count_denied)
+        out->retry_after_ns = wr_sliding_log_retry(limit, run->stamps[must_age - 1], now);
+    if (out->allowed || limit->count_denied)
         append(run, now, places && cost > 0 ? 1 : cost);
 }
 
-static void take_word(struct run *run, int64_t now, int64_t cost, struct wr_take *out)
+static void take_word(struct run *run, const struct wr_limit *limit, int64_t now, int64_t cost,
+                      struct wr_take *out)
 {
-    const struct wr_word_algo *algo = wr_word_algo((enum wr_algo)run->limit.algo);
+    const struct wr_word_algo *algo = wr_word_algo((enum wr_algo)limit->algo);
 
-    algo->take(&run->limit, run->state, now, cost, out);
+    algo->take(limit, run->state, now, cost, out);
     run->state = out->state;
-    if (!out->allowed && run->limit.count_denied)
-        run->state = algo->force(&run->limit, run->state, now, cost);
+    if (!out->allowed && limit->count_denied)
+        run->state = algo->force(limit, run->state, now, cost);
 }
 
-static int64_t ms_up(int64_t ns)
+static void start(struct vectors *vectors)
 {
-    return (ns + WR_NS_PER_MS - 1) / WR_NS_PER_MS;
+    struct run *run = vectors->context;
+
+    run->state = 0;
+    run->live = 0;
 }
 
-/* T COST -> VERDICT REMAINING RETRY_MS DELAY_MS */
-static void check_vector(struct run *run, char **words)
+static bool decide(struct vectors *vectors, int64_t now, int64_t cost, struct wr_take *out)
 {
-    int64_t now = BASE_NS + number(words[0], NULL);
-    int64_t cost = number(words[1], NULL);
-    char want[100], got[100];
-    struct wr_take out;
+    struct run *run = vectors->context;
 
-    if (wr_limit_is_word(&run->limit))
-        take_word(run, now, cost, &out);
+    if (wr_limit_is_word(&vectors->limit))
+        take_word(run, &vectors->limit, now, cost, out);
     else
-        take_stamps(run, now, cost, &out);
-    (void)snprintf(want, sizeof want, "%s %s %s %s", words[3], words[4], words[5], words[6]);
-    (void)snprintf(got, sizeof got, "%s %lld %lld %lld",
-                   !out.allowed        ? "deny"
-                   : out.delay_ns == 0 ? "allow"
-                                       : "delay",
-                   (long long)out.remaining,
-                   out.never ? -1LL : (long long)ms_up(out.retry_after_ns),
-                   (long long)ms_up(out.delay_ns));
-    if (strcmp(want, got) != 0) {
-        complain(run, "differs");
-        (void)fprintf(stderr, "  want %s\n  got  %s\n", want, got);
-    }
-    run->vectors++;
-}
-
-static void read_line(struct run *run, char *line)
-{
-    char *words[WORDS_MAX];
-    char *rest = NULL;
-    int count = 0;
-
-    line[strcspn(line, "#\n")] = '\0';
-    for (char *w = strtok_r(line, " \t", &rest); w != NULL && count < WORDS_MAX;
-         w = strtok_r(NULL, " \t", &rest))
-        words[count++] = w;
-    if (count == 0)
-        return;
-    if (strcmp(words[0], "limit") == 0 && count >= 3)
-        start_limit(run, words, count);
-    else if (count == 7 && strcmp(words[2], "->") == 0 && run->limit.algo != 0)
-        check_vector(run, words);
-    else
-        complain(run, "neither a limit nor a vector");
+        take_stamps(run, &vectors->limit, now, cost, out);
+    return true;
 }
 
 int main(int argc, char **argv)
 {
     static struct run run;
+    struct vectors vectors = {.start = start, .decide = decide, .context = &run};
 
-    for (int i = 1; i < argc; i++) {
-        char line[300];
-        FILE *file = fopen(argv[i], "r");
-
-        if (file == NULL) {
-            perror(argv[i]);
-            return 1;
-        }
-        run.file = argv[i];
-        run.line = 0;
-        while (fgets(line, sizeof line, file) != NULL) {
-            run.line++;
-            read_line(&run, line);
-        }
-        (void)fclose(file);
-    }
-    (void)printf("%u vectors, %u failures\n", run.vectors, run.failures);
-    return run.failures != 0 || run.vectors == 0;
+    return read_files(&vectors, argc, argv);
 }
