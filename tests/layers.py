@@ -18,8 +18,9 @@ MAY_INCLUDE = {
     "policy": ["base", "algo"],
     "engine": ["base", "algo", "store", "policy"],
     "lib": ["base", "algo", "store", "policy", "engine", "wire"],
-    "serve": ["base", "algo", "store", "policy", "engine", "wire", "lib"],
-    "cli": ["base", "algo", "store", "policy", "engine", "wire", "lib", "serve"],
+    "remote": ["base", "algo", "policy", "engine", "wire"],
+    "serve": ["base", "algo", "store", "policy", "engine", "wire", "lib", "remote"],
+    "cli": ["base", "algo", "store", "policy", "engine", "wire", "lib", "remote", "serve"],
 }
 LINES_MAX = 500
 BANNED_NAMES = ("util", "common", "misc", "helper")
