@@ -5,14 +5,17 @@
  *
  * Invariants:
  *   1. With a token in force, whoever does not show it hears of nothing but /healthz: not even
- *      which paths there are.
+ *      which paths there are. Without one, a browser cannot be made to ask for another site.
  *   2. Nothing here takes from a limit. */
 #include "serve/door_admin.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "serve/bearer.h"
+#include "serve/openapi.h"
+#include "serve/origin.h"
 
 #define DETAIL_BYTES 600U
 
@@ -68,15 +71,33 @@ static void readyz(struct http_service *service, struct weir_slice peer,
     admin_page(door, response, ready ? 200 : 503, "application/json");
 }
 
+static void openapi(struct http_service *service, struct weir_slice peer,
+                    const struct wr_http_request *request, struct http_response *response)
+{
+    (void)service;
+    (void)peer;
+    (void)request;
+    *response = (struct http_response){.status = 200,
+                                       .type = "application/json",
+                                       .body = {wr_openapi_admin, wr_openapi_admin_len}};
+}
+
 /* ---- routing ------------------------------------------------------------------------------ */
 
+/* clang-format off: a row each */
 static const struct http_route rows[] = {
-    {"GET", "/healthz", healthz}, /* a row each */
-    {"GET", "/readyz", readyz},          {"GET", "/metrics", admin_metrics},
-    {"GET", "/v1/limits", admin_limits}, {"POST", "/v1/explain", admin_explain},
-    {"GET", "/v1/keys", admin_key_get},  {"DELETE", "/v1/keys", admin_key_delete},
+    {"GET", "/healthz", healthz},
+    {"GET", "/readyz", readyz},
+    {"GET", "/metrics", admin_metrics},
+    {"GET", "/v1/limits", admin_limits},
+    {"POST", "/v1/explain", admin_explain},
+    {"GET", "/v1/keys", admin_key_get},
+    {"DELETE", "/v1/keys", admin_key_delete},
+    {"GET", "/v1/openapi.json", openapi},
 };
-static const struct http_routes routes = {rows, sizeof rows / sizeof *rows, "no such path"};
+/* clang-format on */
+static const struct http_routes routes = {rows, sizeof rows / sizeof *rows,
+                                          "no such path; /v1/openapi.json says what there is"};
 
 static void refuse(struct http_service *service, enum wr_bearer bearer,
                    struct http_response *response)
@@ -97,14 +118,21 @@ static void refuse(struct http_service *service, enum wr_bearer bearer,
 static void answer(struct http_service *service, struct weir_slice peer,
                    const struct wr_http_request *request, struct http_response *response)
 {
+    struct admin_door *door = admin_door_of(service);
     const char *token = service->loop->handle->admin_token;
     enum wr_bearer bearer = WR_BEARER_GOOD;
+    bool open = http_is(http_path(request), "/healthz");
 
-    if (token != NULL && !http_is(http_path(request), "/healthz"))
+    if (token != NULL && !open)
         bearer = wr_bearer_look(request, token);
-    if (bearer == WR_BEARER_GOOD) {
-        wr_page_clear(&admin_door_of(service)->page);
-        http_policy_learn(&admin_door_of(service)->policy, service->loop->handle);
+    if (token == NULL && !open && !door->is_unix && !wr_origin_is_own(request)) {
+        http_problem(service, response, 403,
+                     "without an admin_token only localhost and addresses are taken as Host, and "
+                     "no other site's Origin",
+                     nothing);
+    } else if (bearer == WR_BEARER_GOOD) {
+        wr_page_clear(&door->page);
+        http_policy_learn(&door->policy, service->loop->handle);
         http_route(&routes, service, peer, response);
     } else {
         refuse(service, bearer, response);
@@ -138,6 +166,7 @@ static int admin_open(struct wr_loop *loop, int fd, const struct wr_listener *li
     door->service.loop = loop;
     door->service.id = WR_DOOR_ADMIN;
     door->service.answer = answer;
+    door->is_unix = strncmp(listener->address, "unix:", 5) == 0; /* out of a browser's reach */
     result = http_service_open(&door->service, fd, listener);
     if (result != 0)
         free_door(door);

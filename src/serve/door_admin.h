@@ -12,7 +12,8 @@
 /* One listening socket, on the first loop. All but the service's connections is scratch memory for
  * the request at hand. */
 struct admin_door {
-    struct http_service service;  /* first */
+    struct http_service service; /* first */
+    bool is_unix;
     struct wr_page page;          /* the answer's body; empty when a handler is called */
     struct wr_exposition metrics; /* of /metrics, kept for its memory */
     uint64_t scrapes;

@@ -1,4 +1,5 @@
-/* openapi.h - docs/openapi.json, as the HTTP door serves it. Made from it by scripts/embed.py. */
+/* openapi.h - docs/openapi.json and docs/openapi-admin.json, as the HTTP and the admin door serve
+ * them. Made from them by scripts/embed.py. */
 #ifndef WR_SERVE_OPENAPI_H
 #define WR_SERVE_OPENAPI_H
 
@@ -6,5 +7,8 @@
 
 extern const char wr_openapi[];
 extern const size_t wr_openapi_len;
+
+extern const char wr_openapi_admin[];
+extern const size_t wr_openapi_admin_len;
 
 #endif

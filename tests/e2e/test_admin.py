@@ -62,10 +62,28 @@ def test_without_a_token_in_force_none_is_wanted(make):
     assert door.admin("GET", "/readyz", token="any").status == 200
 
 
+def test_without_a_token_no_web_page_may_ask(make):
+    door = make(token=None)
+    port = door.daemon.address("admin")[1]
+    for host in f"127.0.0.1:{port}", f"localhost:{port}", f"[::1]:{port}", "127.0.0.1":
+        assert door.admin("GET", "/readyz", headers={"Host": host}).status == 200
+        assert door.admin("GET", "/readyz", headers={"Host": host, "Origin": f"http://{host}"}).status == 200
+        assert door.admin("GET", "/healthz", headers={"Host": "any.example", "Origin": "null"}).status == 200
+    for headers in ({"Host": f"rebound.example:{port}"}, {"Origin": "http://evil.example"}, {"Origin": "null"}):
+        for method, target in ("GET", "/readyz"), ("DELETE", "/v1/keys?limit=per-ip&by=ip:a"), ("GET", "/no/such"):
+            is_problem(door.admin(method, target, headers=headers), 403)
+    # A token is proof enough.
+    other = make()
+    assert other.admin("GET", "/readyz", headers={"Host": "weir.example", "Origin": "http://evil.example"}).status == 200
+
+
 @pytest.mark.parametrize("address", ["[::1]:0", "unix:PATH"])
 def test_the_other_addresses_of_this_machine(make, tmp_path, address):
     door = make(token=None, address=address.replace("PATH", str(tmp_path / "admin.sock")))
     assert door.admin("GET", "/readyz", token=None).status == 200
+    # No browser reaches a unix socket.
+    host = {"Host": "a-name.example"}
+    assert door.admin("GET", "/readyz", headers=host).status == (200 if "unix" in address else 403)
 
 
 def test_a_reload_changes_the_token(make):

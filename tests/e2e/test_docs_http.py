@@ -1,4 +1,4 @@
-"""docs/http.md: what it shows is what comes."""
+"""docs/http.md and docs/admin.md: what they show is what comes."""
 import pathlib
 import re
 import subprocess
@@ -7,30 +7,35 @@ import pytest
 
 from serving import Daemon
 
-TEXT = (pathlib.Path(__file__).resolve().parents[2] / "docs/http.md").read_text()
+DOCS = pathlib.Path(__file__).resolve().parents[2] / "docs"
 # Time passes between two questions: what depends on it is compared to the second or so.
-TIMES = re.compile(r'"(retry_after_ms|reset_ms)":(\d+)')
+TIMES = re.compile(r'"(retry_after_ms|reset_ms|next_ms)":(\d+)')
 
 
-def test_the_examples(weir, tmp_path):
+@pytest.mark.parametrize("name, count", [("http.md", 7), ("admin.md", 10)])
+def test_the_examples(weir, tmp_path, name, count):
+    text = (DOCS / name).read_text()
     policy = tmp_path / "policy.yaml"
-    policy.write_text(re.search(r"```yaml\n(.*?)```", TEXT, re.S).group(1).replace(":8080", ":0"))
+    policy.write_text(re.sub(":(8080|9180)", ":0", re.search(r"```yaml\n(.*?)```", text, re.S).group(1)))
     daemon = Daemon([weir, "serve", "-c", policy, "--log-format", "json"]).ready()
     try:
-        port = daemon.address("http")[1]
+        for event in daemon.events:
+            if event["event"] == "listening":
+                port = {"http": ":8080", "admin": ":9180"}[event["door"]]
+                text = text.replace(port, ":" + event["address"].rsplit(":", 1)[1])
         ran, last_id = 0, ""
-        for block in re.findall(r"```console\n(.*?)```", TEXT, re.S):
+        for block in re.findall(r"```console\n(.*?)```", text, re.S):
             for command, shown in re.findall(r"\$ (.*)\n(.*)\n", block):
-                command = command.replace(":8080", f":{port}").replace('"id":"ID"', f'"id":"{last_id}"')
-                got = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=30).stdout
+                command = command.replace('"id":"ID"', f'"id":"{last_id}"')
+                got = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=30).stdout.rstrip("\n")
                 found = re.search('"id":"([0-9a-f]{32})"', got)
                 if found:
                     last_id = found.group(1)
                     got = got.replace(last_id, "ID")
                 assert TIMES.sub("", got) == TIMES.sub("", shown), command
-                for (name, ours), (_, theirs) in zip(TIMES.findall(got), TIMES.findall(shown)):
-                    assert int(ours) == pytest.approx(int(theirs), abs=5000), (command, name)
+                for (member, ours), (_, theirs) in zip(TIMES.findall(got), TIMES.findall(shown)):
+                    assert int(ours) == pytest.approx(int(theirs), abs=5000), (command, member)
                 ran += 1
-        assert ran == 7
+        assert ran == count
     finally:
         daemon.close()

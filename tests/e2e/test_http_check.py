@@ -1,15 +1,12 @@
 """The HTTP door: /v1/check, /v1/reserve, /v1/settle, /v1/release, and the text that describes them."""
-import json
-import pathlib
 import re
 import signal
 
 import pytest
 
 from http_door import Door
+from openapi import Described
 from test_golden_replay import BLOCKS, expected, policy_text
-
-ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture
@@ -187,54 +184,8 @@ def test_too_large(door):
 
 # ---- the description ----------------------------------------------------------------------------
 
-SPEC = json.loads((ROOT / "docs/openapi.json").read_text())
-TYPES = {"string": str, "integer": int, "object": dict, "array": list, "boolean": bool, "null": type(None)}
-
-
-def complaints(value, schema, where="$"):
-    """What of |schema| (the keywords that our file uses) |value| does not keep."""
-    if "$ref" in schema:
-        node = SPEC
-        for part in schema["$ref"].split("/")[1:]:
-            node = node[part]
-        return complaints(value, node, where)
-    if "oneOf" in schema:
-        found = [complaints(value, one, where) for one in schema["oneOf"]]
-        return [] if sum(not f for f in found) == 1 else [f"{where}: not exactly one of {found}"]
-    if "const" in schema:
-        return [] if value == schema["const"] else [f"{where}: not {schema['const']}"]
-    out = []
-    types = schema.get("type", [])
-    types = [types] if isinstance(types, str) else types
-    if types and not any(isinstance(value, TYPES[t]) and not (t == "integer" and isinstance(value, bool)) for t in types):
-        return [f"{where}: {value!r} is none of {types}"]
-    if "enum" in schema and value not in schema["enum"]:
-        out.append(f"{where}: {value!r} is none of {schema['enum']}")
-    if "pattern" in schema and isinstance(value, str) and not re.search(schema["pattern"], value):
-        out.append(f"{where}: {value!r} does not match")
-    if isinstance(value, int) and value < schema.get("minimum", value):
-        out.append(f"{where}: too small")
-    if isinstance(value, list):
-        for i, item in enumerate(value):
-            out += complaints(item, schema.get("items", {}), f"{where}[{i}]")
-    if isinstance(value, dict):
-        properties = schema.get("properties", {})
-        out += [f"{where}: {name} is missing" for name in schema.get("required", []) if name not in value]
-        for name, item in value.items():
-            if name in properties:
-                out += complaints(item, properties[name], f"{where}.{name}")
-            elif schema.get("additionalProperties") is False:
-                out.append(f"{where}.{name} is not described")
-    return out
-
-
-def content(spec, status):
-    response = spec["responses"][str(status)]
-    if "$ref" in response:
-        response = SPEC["components"]["responses"][response["$ref"].split("/")[-1]]
-    return next(iter(response["content"].items()))
-
-
+DESCRIBED = Described("openapi.json")
+SPEC, complaints, content = DESCRIBED.document, DESCRIBED.complaints, DESCRIBED.content
 EXAMPLES = {"ip": "192.0.2.1", "method": "GET", "path": "/", "status": 200, "cost": 1, "headers": {"X-Api-Key": ["a", "b"]},
             "keys": {"api_key": "k"}, "plan": "default", "peek": True, "ttl": "1s", "id": "0" * 32}
 

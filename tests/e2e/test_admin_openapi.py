@@ -1,0 +1,108 @@
+"""docs/openapi-admin.json describes what the admin door answers."""
+import pytest
+
+from admin_door import Admin
+from openapi import Described
+
+DESCRIBED = Described("openapi-admin.json")
+SPEC = DESCRIBED.document
+OPERATIONS = [(path, method, operation) for path, methods in SPEC["paths"].items() for method, operation in methods.items()]
+LIMITS = ["name: per-ip, by: [ip], rate: 60/hour, algorithm: token-bucket",
+          "name: per-key, by: [api_key], match: {method: GET, path: /b}, rate: {free: 5/hour, pro: unlimited}",
+          "name: user, by: [user], when_missing: skip, rate: 5/hour, mode: shadow",
+          "name: need, by: [user], when_missing: deny, match: {path: /need}, rate: 5/hour",
+          "name: zero, match: {path: /zero}, rate: 0/hour",
+          "name: queue, match: {path: /queue}, rate: 5/hour queue 2"]
+IDENTITY = ("identity: {api_key: {header: X-Api-Key}, user: {header: X-User-Id}, plan: {default: free, keys: {kp: pro}}}\n"
+            "costs: [{match: {path: /b}, cost: 2}]\nbans: [{ip: 203.0.113.0/24}]\n")
+
+
+@pytest.fixture(scope="module")
+def door(weir, tmp_path_factory):
+    made = Admin(weir, tmp_path_factory.mktemp("admin") / "policy.yaml", LIMITS, identity=IDENTITY)
+    yield made
+    made.close()
+
+
+def is_described(operation, reply):
+    """The reply's status is listed, with its type, and its body keeps to the schema."""
+    assert str(reply.status) in operation["responses"], (reply.status, reply.body)
+    response = operation["responses"][str(reply.status)]
+    if "$ref" in response:
+        response = SPEC["components"]["responses"][response["$ref"].split("/")[-1]]
+    kind = reply.one("Content-Type")
+    assert kind in response["content"]
+    value = reply.json() if kind.endswith("json") else reply.body.decode()
+    assert not DESCRIBED.complaints(value, response["content"][kind]["schema"])
+    return value
+
+
+def test_it_is_served(door):
+    assert door.get("/v1/openapi.json") == SPEC
+
+
+@pytest.mark.parametrize("path, method, operation", OPERATIONS, ids=[f"{m} {p}" for p, m, _ in OPERATIONS])
+def test_every_operation(door, path, method, operation):
+    """Each is there with its methods, and wants the token where that is said; bare, it answers as described."""
+    reply = door.admin(method.upper(), path, token=None)
+    assert (reply.status == 401) == (operation.get("security", SPEC["security"]) != []), reply.body
+    is_described(operation, reply)
+    is_described(operation, door.admin(method.upper(), path))
+    allowed = {m.upper() for m in SPEC["paths"][path]}
+    allowed |= {"HEAD"} & {"HEAD" for m in allowed if m == "GET"}
+    reply = door.admin("PATCH", path)
+    assert reply.status == 405 and set(reply.one("Allow").split(", ")) == allowed
+
+
+def test_nothing_is_undescribed(door):
+    """Paths of the source are paths of the description."""
+    for path in "/healthz", "/readyz", "/metrics", "/v1/limits", "/v1/explain", "/v1/keys", "/v1/openapi.json":
+        assert path in SPEC["paths"]
+    assert door.admin("GET", "/v1/").status == 404
+
+
+EXAMPLES = {"ip": "192.0.2.1", "method": "GET", "path": "/b", "status": 200, "cost": 1, "headers": {"X-Api-Key": ["a", "b"]},
+            "keys": {"user": "u"}, "plan": "pro", "peek": True}
+
+
+def test_explanations(door):
+    operation = SPEC["paths"]["/v1/explain"]["post"]
+    schema = SPEC["components"]["schemas"]["Request"]
+
+    def explain(**members):
+        return is_described(operation, door.admin("POST", "/v1/explain", members))
+
+    assert set(schema["properties"]) == set(EXAMPLES)
+    assert explain(**EXAMPLES)["verdict"] == "allow"
+    for member in EXAMPLES:
+        said = explain(**{m: v for m, v in EXAMPLES.items() if m != member})
+        assert ("verdict" in said) == (member not in schema["required"])
+    assert explain(ip="192.0.2.1", other=1)["member"] == "other"
+    verdicts = [explain(ip=ip, path=path) for ip, path in
+                [("192.0.2.1", "/"), ("192.0.2.1", "/need"), ("192.0.2.1", "/zero"), ("203.0.113.1", "/"), ("a-host", "/b"),
+                 ("192.0.2.1", "/queue")]]
+    assert [v["reason"] for v in verdicts] == [None, "missing", "zero", "banned", None, None]
+    door.check(ip="192.0.2.1", path="/queue")
+    assert explain(ip="192.0.2.1", path="/queue")["verdict"] == "delay"
+    for _ in range(6):
+        door.check(ip="192.0.2.1", keys={"user": "v"})
+    assert explain(ip="192.0.2.1", keys={"user": "v"})["verdict"] == "shadow"
+    is_described(operation, door.admin("POST", "/v1/explain", "x" * (256 * 1024 + 1)))
+
+
+@pytest.mark.parametrize("method", ["get", "delete"])
+def test_keys(door, method):
+    operation = SPEC["paths"]["/v1/keys"][method]
+    assert {p["name"] for p in operation["parameters"]} == {"limit", "by", "key", "plan"}
+    for query, status in [("limit=per-ip&by=ip:192.0.2.9", 200), ("limit=per-key&by=api_key:k&plan=pro", 200),
+                          ("limit=per-key&by=api_key@ip:192.0.2.1", 200), ("limit=per-ip&key=x", 200), ("limit=zero", 200),
+                          ("limit=x", 404), ("limit=per-key&by=api_key:k&plan=x", 404), ("limit=per-ip", 400)]:
+        reply = door.admin(method.upper(), f"/v1/keys?{query}")
+        is_described(operation, reply)
+        assert reply.status == status
+
+
+def test_metrics_have_both_forms(door):
+    operation = SPEC["paths"]["/metrics"]["get"]
+    is_described(operation, door.admin("GET", "/metrics"))
+    is_described(operation, door.admin("GET", "/metrics", headers={"Accept": "application/openmetrics-text"}))
