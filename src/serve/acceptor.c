@@ -134,7 +134,7 @@ static void add(struct wr_conn *conn)
 static int accept_one(struct wr_conn *conn)
 {
     struct wr_acceptor *acceptor = conn->acceptor;
-    static const struct wr_tls_alpn none = {NULL, 0};
+    static const struct wr_tls_alpn none = {NULL, 0, false};
 
     if (uv_accept(&acceptor->uv.stream, &conn->uv.stream) != 0)
         return WEIR_EIO;
@@ -207,7 +207,7 @@ static void set_up(struct wr_acceptor *acceptor, struct wr_loop *loop,
     acceptor->loop = loop;
     acceptor->options = *options;
     acceptor->tls = listener->tls;
-    acceptor->alpn = (struct wr_tls_alpn){options->alpn, options->alpn_len};
+    acceptor->alpn = (struct wr_tls_alpn){options->alpn, options->alpn_len, options->alpn_needed};
     set_deadlines(acceptor);
     (void)uv_timer_init(&loop->uv, &acceptor->timer);
     (void)uv_prepare_init(&loop->uv, &acceptor->prepare);

@@ -334,7 +334,7 @@ static bool shake_hands(struct wr_conn *conn)
 
     ERR_clear_error();
     n = SSL_do_handshake(conn->ssl);
-    if (n == 1)
+    if (n == 1 && wr_tls_agreed(conn->ssl))
         return establish(conn);
     if (SSL_get_error(conn->ssl, n) != SSL_ERROR_WANT_READ) {
         wr_conn_count(&wr_conn_metrics(conn->acceptor)->bad_requests);

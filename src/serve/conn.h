@@ -57,7 +57,8 @@ void wr_conn_close(struct wr_conn *conn);
 
 /* A listening socket of a loop and all its connections. |accept| is called for each new connection
  * (under TLS once the handshake is done) and returns its context (NULL: refuse). |alpn|: protocols
- * to offer under TLS, in wire format, or NULL. */
+ * to offer under TLS, in wire format, or NULL; whoever asks for others is refused, and if
+ * |alpn_needed| whoever asks for none. */
 struct wr_acceptor;
 struct wr_acceptor_options {
     void *(*accept)(void *door, struct wr_conn *conn);
@@ -67,6 +68,7 @@ struct wr_acceptor_options {
     enum wr_door_id metrics;
     const unsigned char *alpn;
     unsigned alpn_len;
+    bool alpn_needed;
 };
 /* Owns |fd| from here on, and on errors closes it. Returns 0, WEIR_EIO, WEIR_ENOMEM. */
 int wr_acceptor_open(struct wr_acceptor **out, struct wr_loop *loop, int fd,

@@ -308,6 +308,7 @@ static int door_open(struct wr_loop *loop, int fd, const struct wr_listener *lis
         .metrics = WR_DOOR_GRPC,
         .alpn = alpn,
         .alpn_len = sizeof alpn - 1,
+        .alpn_needed = true,
     };
     int result;
 

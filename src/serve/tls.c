@@ -176,6 +176,16 @@ SSL *wr_tls_begin(struct wr_tls *tls, const struct wr_tls_alpn *alpn)
     return ssl;
 }
 
+bool wr_tls_agreed(SSL *ssl)
+{
+    const struct wr_tls_alpn *alpn = SSL_get_app_data(ssl);
+    const unsigned char *chosen;
+    unsigned len;
+
+    SSL_get0_alpn_selected(ssl, &chosen, &len);
+    return alpn == NULL || !alpn->needed || len > 0;
+}
+
 char *wr_tls_subject(SSL *ssl)
 {
     X509 *certificate = SSL_get1_peer_certificate(ssl);

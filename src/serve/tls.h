@@ -22,11 +22,15 @@ void wr_tls_replace(struct wr_tls *to, struct wr_tls *from);
 struct wr_tls_alpn {
     const unsigned char *protocols;
     unsigned len; /* 0: none */
+    bool needed;  /* whoever asks for none is refused */
 };
 SSL *wr_tls_begin(struct wr_tls *tls, const struct wr_tls_alpn *alpn);
 
 /* The files it was loaded from, for doors whose library has TLS of its own. */
 const struct wr_policy_tls *wr_tls_files(const struct wr_tls *tls);
+
+/* The handshake is done: is the protocol agreed on, where that is needed? */
+bool wr_tls_agreed(SSL *ssl);
 
 /* The subject of the client's verified certificate (RFC 2253), to be freed; NULL: none. */
 char *wr_tls_subject(SSL *ssl);

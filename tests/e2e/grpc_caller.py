@@ -7,9 +7,10 @@ import grpc
 
 
 def main():
-    target, certificate = sys.argv[1], sys.argv[2]
-    if certificate:
-        channel = grpc.secure_channel(target, grpc.ssl_channel_credentials(open(certificate, "rb").read()))
+    target, files = sys.argv[1], sys.argv[2:]
+    if files:
+        authority, key, chain = [open(f, "rb").read() for f in files] + [None] * (3 - len(files))
+        channel = grpc.secure_channel(target, grpc.ssl_channel_credentials(authority, key, chain))
     else:
         channel = grpc.insecure_channel(target)
     for line in sys.stdin:

@@ -92,9 +92,11 @@ def answer(data):
 
 
 class GrpcClient:
-    def __init__(self, build, target, certificate=""):
+    def __init__(self, build, target, certificate=None, own=None):
+        """Under TLS if there is the |certificate| of an authority; |own|: the client's certificate and key."""
         caller = pathlib.Path(__file__).with_name("grpc_caller.py")
-        self.process = subprocess.Popen([build / "venv/bin/python", caller, target, str(certificate)], text=True,
+        files = [str(f) for f in (certificate, *reversed(own or ())) if f]
+        self.process = subprocess.Popen([build / "venv/bin/python", caller, target, *files], text=True,
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
     def call(self, method, message, wait=False):
