@@ -58,6 +58,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct wr_grpc *grpc = wr_grpc_new(&events, NULL, 0);
     size_t piece = size > 0 ? (size_t)data[0] + 1 : 1;
     int result;
+    bool late;
 
     written = 0;
     require(grpc != NULL);
@@ -67,6 +68,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         result = wr_grpc_read(grpc, data + at, len, (int64_t)at * 1000);
         if (result == 0 && at % 7 == 0)
             result = wr_grpc_drain(grpc);
+        if (result == 0 && at % 11 == 0)
+            result = wr_grpc_tick(grpc, (int64_t)at * WR_NS_PER_S, &late);
+        if (result == 0 && at % 77 == 0)
+            result = wr_grpc_drain_end(grpc);
     }
     wr_grpc_free(grpc);
     return 0;
