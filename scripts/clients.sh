@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Fetch the Redis clients in JavaScript and Go that tests/e2e/test_resp_clients.py speaks with (Python's is in
-# tests/requirements.txt): clients.sh BUILD. They are pinned, go under BUILD/clients, and are not fetched twice. What
-# cannot be had is said and left out; its tests are then skipped.
+# tests/requirements.txt), and h2spec for tests/e2e/test_grpc_h2spec.py: clients.sh BUILD. They are pinned, go under
+# BUILD/clients, and are not fetched twice. What cannot be had is said and left out; its tests are then skipped.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 home=$(mkdir -p "${1:-build}/clients" && realpath "${1:-build}/clients")
@@ -25,6 +25,15 @@ if ! have go.pins tests/e2e/clients/client.go; then
         cp tests/e2e/clients/client.go "$home/go.pins"
     else
         missing go-redis
+    fi
+fi
+
+if ! have h2spec.pins tests/e2e/h2spec/go.sum; then
+    if command -v go >/dev/null && (cd tests/e2e/h2spec && go build -o "$home/h2spec" github.com/summerwind/h2spec/cmd/h2spec) \
+        >"$home/h2spec.log" 2>&1; then
+        cp tests/e2e/h2spec/go.sum "$home/h2spec.pins"
+    else
+        missing h2spec
     fi
 fi
 exit 0

@@ -22,22 +22,34 @@ static nghttp2_nv status_header(enum wr_grpc_code code)
     return header("grpc-status", 11, text, strlen(text));
 }
 
-static ssize_t read_answer(nghttp2_session *session, int32_t id, uint8_t *to, size_t room,
-                           uint32_t *flags, nghttp2_data_source *source, void *user)
+/* A body as far as there is room for it. */
+static ssize_t read_text(nghttp2_session *session, int32_t id, uint8_t *to, size_t room,
+                         uint32_t *flags, nghttp2_data_source *source, void *user)
 {
     struct wr_grpc_stream *s = source->ptr;
     size_t n = s->len - s->sent < room ? s->len - s->sent : room;
-    nghttp2_nv trailer = status_header(WR_GRPC_OK);
 
+    (void)session;
+    (void)id;
     (void)user;
     memcpy(to, s->bytes + s->sent, n);
     s->sent += n;
-    if (s->sent == s->len) {
-        *flags |= NGHTTP2_DATA_FLAG_EOF | NGHTTP2_DATA_FLAG_NO_END_STREAM;
-        if (nghttp2_submit_trailer(session, id, &trailer, 1) != 0)
-            return NGHTTP2_ERR_CALLBACK_FAILURE;
-    }
+    if (s->sent == s->len)
+        *flags |= NGHTTP2_DATA_FLAG_EOF;
     return (ssize_t)n;
+}
+
+/* And then the trailer. */
+static ssize_t read_answer(nghttp2_session *session, int32_t id, uint8_t *to, size_t room,
+                           uint32_t *flags, nghttp2_data_source *source, void *user)
+{
+    ssize_t n = read_text(session, id, to, room, flags, source, user);
+    nghttp2_nv trailer = status_header(WR_GRPC_OK);
+
+    if ((*flags & NGHTTP2_DATA_FLAG_EOF) == 0)
+        return n;
+    *flags |= NGHTTP2_DATA_FLAG_NO_END_STREAM;
+    return nghttp2_submit_trailer(session, id, &trailer, 1) == 0 ? n : NGHTTP2_ERR_CALLBACK_FAILURE;
 }
 
 /* An error is told in the headers alone. */
@@ -61,12 +73,17 @@ static void answer_error(struct wr_grpc *g, int32_t id, struct wr_grpc_stream *s
 
 void wr_grpc_answer_http(struct wr_grpc *g, int32_t id, struct wr_grpc_stream *s)
 {
-    const nghttp2_nv headers[] = {HEADER(":status", "415")};
+    static const char text[] = "This is gRPC: POST application/grpc.\n";
+    const nghttp2_nv headers[] = {HEADER(":status", "415"), HEADER("content-type", "text/plain")};
+    nghttp2_data_provider provider = {{.ptr = s}, read_text};
 
     s->answered = true;
     wr_grpc_stream_forget(g, s);
+    memcpy(s->bytes, text, sizeof text - 1); /* far below WR_GRPC_INLINE */
+    s->len = sizeof text - 1;
+    s->due_ns = g->now_ns + WR_GRPC_ANSWER_NS;
     g->events->bad(g->context);
-    (void)nghttp2_submit_response(g->session, id, headers, 1, NULL);
+    (void)nghttp2_submit_response(g->session, id, headers, 2, &provider);
 }
 
 void wr_grpc_refuse(struct wr_grpc *g, int32_t id, struct wr_grpc_stream *s, enum wr_grpc_code code,

@@ -117,11 +117,25 @@ static int spend(struct wr_grpc *g)
                : NGHTTP2_ERR_CALLBACK_FAILURE;
 }
 
+/* HEADERS of a stream below the last: trailers, late ones for a stream that we reset, or against
+ * the rules: of a stream that was passed over, or forgotten a thousand streams ago. nghttp2 says
+ * nothing of the latter two. */
+static int late_headers(struct wr_grpc *g, int32_t id)
+{
+    if (nghttp2_session_find_stream(g->session, id) != NULL || g->closing)
+        return spend(g);
+    g->closing = true;
+    g->events->bad(g->context);
+    return nghttp2_session_terminate_session(g->session, NGHTTP2_PROTOCOL_ERROR);
+}
+
 /* Frames of streams that are over, of which nothing else is told, and empty ones. */
 static int cb_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *hd, void *user)
 {
-    if (hd->type == NGHTTP2_HEADERS) /* trailers, or of a stream that is over */
-        return hd->stream_id <= nghttp2_session_get_last_proc_stream_id(session) ? spend(user) : 0;
+    if (hd->type == NGHTTP2_HEADERS)
+        return hd->stream_id <= nghttp2_session_get_last_proc_stream_id(session)
+                   ? late_headers(user, hd->stream_id)
+                   : 0;
     if (hd->type == NGHTTP2_DATA)
         return hd->length == 0 && (hd->flags & NGHTTP2_FLAG_END_STREAM) == 0 ? spend(user) : 0;
     return 0; /* unknown ones it does not tell of: they ask for nothing, and cost nothing */
