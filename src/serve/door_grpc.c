@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/units.h"
+#include "lib/handle.h"
 #include "serve/conn.h"
 #include "serve/grpc_session.h"
 #include "serve/rls.h"
@@ -243,6 +244,7 @@ static void on_tick(uv_timer_t *timer)
 static void *on_accept(void *context, struct wr_conn *conn)
 {
     struct grpc_door *door = context;
+    const struct wr_policy_settings *settings = wr_policy_settings(door->loop->handle->policy);
     struct link *link = calloc(1, sizeof *link);
 
     if (link == NULL)
@@ -254,6 +256,8 @@ static void *on_accept(void *context, struct wr_conn *conn)
         free(link);
         return NULL;
     }
+    if (settings->stall_ns > 0)
+        wr_grpc_set_patience(link->grpc, settings->stall_ns);
     if (door->loop->draining)
         (void)wr_grpc_drain(link->grpc);
     watch(link);

@@ -81,7 +81,7 @@ void wr_grpc_answer_http(struct wr_grpc *g, int32_t id, struct wr_grpc_stream *s
     wr_grpc_stream_forget(g, s);
     memcpy(s->bytes, text, sizeof text - 1); /* far below WR_GRPC_INLINE */
     s->len = sizeof text - 1;
-    s->due_ns = g->now_ns + WR_GRPC_ANSWER_NS;
+    s->due_ns = g->now_ns + g->answer_ns;
     g->events->bad(g->context);
     (void)nghttp2_submit_response(g->session, id, headers, 2, &provider);
 }
@@ -114,6 +114,6 @@ void wr_grpc_answer(struct wr_grpc *g, int32_t id, struct wr_grpc_stream *s,
     memcpy(s->bytes + WR_GRPC_FRAME, reply->bytes, reply->len);
     s->len = WR_GRPC_FRAME + reply->len;
     s->answered = true;
-    s->due_ns = g->now_ns + WR_GRPC_ANSWER_NS;
+    s->due_ns = g->now_ns + g->answer_ns;
     (void)nghttp2_submit_response(g->session, id, headers, 2, &provider);
 }

@@ -10,6 +10,11 @@
  * proxy's). */
 #include "serve/grpc_stream.h"
 
+void wr_grpc_set_patience(struct wr_grpc *g, int64_t stall_ns)
+{
+    g->greeting_ns = g->question_ns = g->answer_ns = stall_ns;
+}
+
 bool wr_grpc_waits(const struct wr_grpc *g)
 {
     return !g->greeted || g->open != NULL;
@@ -33,7 +38,7 @@ int wr_grpc_tick(struct wr_grpc *g, int64_t now_ns, bool *late)
 
     *late = false;
     g->now_ns = now_ns;
-    if (!g->greeted && now_ns - g->opened_ns >= WR_GRPC_GREETING_NS)
+    if (!g->greeted && now_ns - g->opened_ns >= g->greeting_ns)
         return give_up(g, late);
     for (struct wr_grpc_stream *s = g->open; s != NULL; s = next) {
         next = s->next;

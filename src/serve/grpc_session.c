@@ -43,7 +43,7 @@ static struct weir_slice path_of(const struct wr_grpc_stream *s)
 static void on_headers(struct wr_grpc *g, int32_t id, struct wr_grpc_stream *s)
 {
     if (s->timeout_ns > 0)
-        s->due_ns = s->started_ns + wr_min_i64(s->timeout_ns, WR_GRPC_QUESTION_NS);
+        s->due_ns = s->started_ns + wr_min_i64(s->timeout_ns, g->question_ns);
     if (!s->post || !s->grpc)
         wr_grpc_answer_http(g, id, s);
     else if (!g->events->knows(g->context, path_of(s)))
@@ -341,6 +341,9 @@ struct wr_grpc *wr_grpc_new(const struct wr_grpc_events *events, void *context, 
     g->events = events;
     g->context = context;
     g->now_ns = g->refilled_ns = g->opened_ns = now_ns;
+    g->greeting_ns = WR_GRPC_GREETING_NS;
+    g->question_ns = WR_GRPC_QUESTION_NS;
+    g->answer_ns = WR_GRPC_ANSWER_NS;
     g->budget = BUDGET_MAX;
     if (make_session(g) != 0 || greet(g) != 0 || wr_grpc_pump(g) != 0) {
         wr_grpc_free(g);

@@ -44,6 +44,9 @@ struct wr_grpc_events {
 struct wr_grpc *wr_grpc_new(const struct wr_grpc_events *events, void *context, int64_t now_ns);
 void wr_grpc_free(struct wr_grpc *grpc);
 
+/* Wait |stall_ns| for anything instead of the three times above; before anything is read. */
+void wr_grpc_set_patience(struct wr_grpc *grpc, int64_t stall_ns);
+
 /* Take |len| bytes in and answer. Returns 0, or less: send what is written, then close. */
 int wr_grpc_read(struct wr_grpc *grpc, const uint8_t *bytes, size_t len, int64_t now_ns);
 

@@ -24,7 +24,7 @@ struct wr_grpc_stream *wr_grpc_stream_take(struct wr_grpc *g, int32_t id)
     s->room = sizeof s->inline_bytes;
     s->id = id;
     s->started_ns = g->now_ns;
-    s->due_ns = g->now_ns + WR_GRPC_QUESTION_NS;
+    s->due_ns = g->now_ns + g->question_ns;
     s->next = g->open;
     if (g->open != NULL)
         g->open->previous = s;

@@ -34,6 +34,7 @@ struct wr_grpc {
     unsigned spare_count;
     size_t buffered; /* bytes of streams beyond their own blocks */
     int64_t now_ns, refilled_ns, opened_ns;
+    int64_t greeting_ns, question_ns, answer_ns; /* how long each is waited for */
     int64_t budget;
     bool greeted; /* the client's preface is complete: its SETTINGS have come */
     bool draining, closing;

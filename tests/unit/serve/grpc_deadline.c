@@ -156,6 +156,24 @@ static void a_window_that_is_opened_in_time(void **state)
     close_pair(&p);
 }
 
+static void other_times(void **state)
+{
+    struct pair p;
+    struct body half = {(const uint8_t *)"\0\0\0\0\1x", 6, 0, true};
+    bool late;
+    (void)state;
+
+    open_pair(&p);
+    wr_grpc_set_patience(p.server, WR_NS_PER_S);
+    (void)submit(&p, "/s/Ok", NULL, &half);
+    assert_int_equal(exchange(&p, 4096), 0);
+    assert_int_equal(tick_after(&p, WR_NS_PER_S - 1, &late), 0);
+    assert_int_equal(p.closed, 0);
+    assert_int_equal(tick_after(&p, 1, &late), 0);
+    assert_int_equal(p.stream_error, NGHTTP2_CANCEL);
+    close_pair(&p);
+}
+
 static void a_drain_that_is_not_answered(void **state)
 {
     struct pair p;
@@ -193,6 +211,7 @@ int main(void)
         cmocka_unit_test(a_refused_question_that_is_not_ended),
         cmocka_unit_test(a_window_that_stays_shut),
         cmocka_unit_test(a_window_that_is_opened_in_time),
+        cmocka_unit_test(other_times),
         cmocka_unit_test(a_drain_that_is_not_answered),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
