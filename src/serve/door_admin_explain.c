@@ -27,11 +27,10 @@ static int find_plan(const void *context, struct weir_slice name)
 
 static bool is_array(struct weir_slice body)
 {
-    size_t at = 0;
-
-    while (at < body.len && memchr(" \t\r\n", body.ptr[at], 4) != NULL)
-        at++;
-    return at < body.len && body.ptr[at] == '[';
+    for (size_t i = 0; i < body.len; i++)
+        if (body.ptr[i] != ' ' && body.ptr[i] != '\t' && body.ptr[i] != '\r' && body.ptr[i] != '\n')
+            return body.ptr[i] == '[';
+    return false;
 }
 
 static bool read_body(struct admin_door *door, struct weir_slice body,

@@ -64,8 +64,9 @@ void wr_page_put_int(struct wr_page *page, int64_t value)
 static void comma(struct wr_page *page)
 {
     size_t len = page->bytes.end;
+    uint8_t last = len > 0 ? page->bytes.bytes[len - 1] : '{';
 
-    if (len > 0 && memchr("{[:,", page->bytes.bytes[len - 1], 4) == NULL)
+    if (last != '{' && last != '[' && last != ':')
         wr_page_put(page, ",");
 }
 

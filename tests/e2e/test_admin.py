@@ -102,6 +102,24 @@ def test_a_reload_changes_the_token(make):
     wait_for("no token", lambda: door.admin("GET", "/readyz", token=None).status == 200)
 
 
+def test_a_token_in_a_file(make, tmp_path):
+    file = tmp_path / "token"
+    file.write_text("a-token-in-a-file\n")
+    door = make(listen=f"http: 127.0.0.1:0, admin: 127.0.0.1:0, admin_token_file: {file}")
+    assert door.admin("GET", "/readyz", token="a-token-in-a-file").status == 200
+    assert door.admin("GET", "/readyz", token=str(file)).status == 401
+    file.write_text("\n")  # none: the policy is refused, the token stays
+    door.daemon.signal(signal.SIGHUP)
+    door.daemon.event("reload refused, the old policy stays")
+    assert door.admin("GET", "/readyz", token="").status == 401
+    assert door.admin("GET", "/readyz", token="a-token-in-a-file").status == 503
+    file.write_text("the-next-token")
+    door.daemon.signal(signal.SIGHUP)
+    door.daemon.event("reloaded")
+    wait_for("the next token", lambda: door.admin("GET", "/readyz", token="the-next-token").status == 200)
+    assert door.admin("GET", "/readyz", token="a-token-in-a-file").status == 401
+
+
 def test_the_token_is_in_no_log(make):
     door = make()
     door.admin("GET", "/readyz")
