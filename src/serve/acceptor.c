@@ -96,6 +96,8 @@ static void on_refused_closed(uv_handle_t *handle)
     struct wr_conn *conn = handle->data;
     struct wr_acceptor *acceptor = conn->acceptor;
 
+    if (conn->counted)
+        wr_server_leave_connection(acceptor->loop->server);
     SSL_free(conn->ssl);
     free(conn);
     wr_acceptor_handle_closed(acceptor);
@@ -138,6 +140,9 @@ static int accept_one(struct wr_conn *conn)
 
     if (uv_accept(&acceptor->uv.stream, &conn->uv.stream) != 0)
         return WEIR_EIO;
+    conn->counted = wr_server_take_connection(acceptor->loop->server);
+    if (!conn->counted)
+        return WEIR_EFULL;
     if (!acceptor->is_unix) {
         (void)uv_tcp_nodelay(&conn->uv.tcp, 1);
         (void)uv_tcp_keepalive(&conn->uv.tcp, 1, KEEPALIVE_S); /* who has vanished says no end */

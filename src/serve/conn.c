@@ -66,6 +66,7 @@ static void on_closed(uv_handle_t *handle)
     if (conn->dirty)
         forget_dirty(conn);
     acceptor->connections--;
+    wr_server_leave_connection(acceptor->loop->server);
     wr_conn_count(&wr_conn_metrics(acceptor)->connections_closed);
     SSL_free(conn->ssl);
     wr_bytes_free(&conn->in);

@@ -42,6 +42,7 @@ struct wr_conn {
     bool lingering; /* all is sent, the other side is to close */
     bool ended;     /* the other side has sent its last byte */
     bool doomed;    /* uv_close was called */
+    bool counted;   /* among the server's */
     char peer[WR_IP_TEXT_MAX];
 };
 

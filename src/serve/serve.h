@@ -117,6 +117,12 @@ int wr_server_reload(struct wr_server *server, char *errors, size_t errors_size)
 /* The |index|th address that is served; NULL: there are no more. */
 const struct wr_listener *wr_server_listener(const struct wr_server *server, size_t index);
 
+/* May one connection more be kept open? Its descriptor is there already; so many stay free that a
+ * reload can open its files, and that accepting never fails for want of one: libuv keeps a spare
+ * for that moment, which another loop can snatch, and then spins. Any thread. */
+bool wr_server_take_connection(struct wr_server *server);
+void wr_server_leave_connection(struct wr_server *server);
+
 /* How reloads went, from zero. */
 void wr_server_reloads(const struct wr_server *server, uint64_t *good, uint64_t *refused);
 

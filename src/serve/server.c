@@ -7,11 +7,13 @@
  *   1. Nothing is served before everything is open: a start that fails leaves nothing behind.
  *   2. SIGTERM ends the process: when what is in flight is answered, at the deadline, or at the
  *      second signal. */
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <time.h>
 
 #include "base/units.h"
 #include "serve/log.h"
@@ -20,6 +22,9 @@
 
 #define RESERVATIONS 65536U
 #define LOOK_MS 10
+#define DESCRIPTORS_SPARE 32 /* for files of a reload, and what is accepted to be refused */
+#define CROWDED_EVERY_S 10
+#define DESCRIPTORS_FEW 4096 /* what distributions give a process without asking */
 
 /* ---- the end ----------------------------------------------------------------------------- */
 
@@ -105,15 +110,55 @@ static void watch(struct wr_server *server)
 
 /* ---- the start --------------------------------------------------------------------------- */
 
-/* Idle connections are cheap; the descriptors for them are asked for at once. */
-static void raise_descriptors(void)
+/* Idle connections are cheap; the descriptors for them are asked for at once. Returns how many this
+ * process may have. */
+static int64_t raise_descriptors(void)
 {
-    struct rlimit limit;
+    struct rlimit limit = {0};
 
     if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
         limit.rlim_cur = limit.rlim_max;
         (void)setrlimit(RLIMIT_NOFILE, &limit);
+        (void)getrlimit(RLIMIT_NOFILE, &limit);
     }
+    return limit.rlim_cur < INT64_MAX ? (int64_t)limit.rlim_cur : INT64_MAX;
+}
+
+/* What is open by now stays so; the rest is for connections. */
+static bool count_descriptors(struct wr_server *server)
+{
+    int next = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+    server->connections_max = server->descriptors - next - DESCRIPTORS_SPARE;
+    if (next >= 0)
+        (void)close(next);
+    if (next >= 0 && server->connections_max > 0)
+        return true;
+    (void)fprintf(stderr, "weir serve: the limit of %lld descriptors leaves none to connections\n",
+                  (long long)server->descriptors);
+    return false;
+}
+
+bool wr_server_take_connection(struct wr_server *server)
+{
+    int64_t now_s = (int64_t)time(NULL), said_s;
+
+    if (__atomic_add_fetch(&server->connections, 1, __ATOMIC_RELAXED) <= server->connections_max)
+        return true;
+    wr_server_leave_connection(server);
+    said_s = __atomic_load_n(&server->crowded_s, __ATOMIC_RELAXED);
+    if (now_s - said_s >= CROWDED_EVERY_S &&
+        __atomic_compare_exchange_n(&server->crowded_s, &said_s, now_s, false, __ATOMIC_RELAXED,
+                                    __ATOMIC_RELAXED))
+        wr_log(WR_LOG_WARNING, "connections refused",
+               wr_log_text("reason", "no descriptors are left"),
+               wr_log_number("open", server->connections_max));
+    return false;
+}
+
+void wr_server_leave_connection(struct wr_server *server)
+{
+    (void)__atomic_sub_fetch(&server->connections, 1, __ATOMIC_RELAXED);
 }
 
 static unsigned choose_loops(const struct wr_policy_settings *settings)
@@ -211,7 +256,12 @@ static void announce(const struct wr_server *server)
     }
     wr_log(WR_LOG_INFO, "ready", wr_log_text("policy", server->options.policy_path),
            wr_log_number("limits", (int64_t)weir_limit_count(server->current->weir)),
-           wr_log_number("loops", server->loops), wr_log_number("pid", getpid()));
+           wr_log_number("loops", server->loops), wr_log_number("pid", getpid()),
+           wr_log_number("descriptors", server->descriptors));
+    if (server->descriptors < DESCRIPTORS_FEW)
+        wr_log(WR_LOG_WARNING, "few descriptors", wr_log_number("limit", server->descriptors),
+               wr_log_text("hint", "raise the hard limit (ulimit -Hn, LimitNOFILE=): each "
+                                   "connection takes one, and those beyond are refused"));
 }
 
 /* From here on loops turn, and may reload: what is reload.c's is looked at under its mutexes. */
@@ -258,11 +308,11 @@ int wr_server_run(const struct wr_server_options *options)
         return 1;
     }
     (void)signal(SIGPIPE, SIG_IGN);
-    raise_descriptors();
+    server->descriptors = raise_descriptors();
     server->reservations = wr_reservations_new(RESERVATIONS);
     server->totals = wr_totals_new();
     good = server->reservations != NULL && server->totals != NULL && open_policy(server) &&
-           open_sockets(server) && start_workers(server);
+           open_sockets(server) && start_workers(server) && count_descriptors(server);
     if (good) {
         announce(server);
         watch(server);

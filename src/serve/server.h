@@ -26,6 +26,11 @@ struct wr_server {
     struct wr_worker **workers;
     unsigned worker_count; /* running */
     unsigned loops;        /* wanted */
+    int64_t descriptors;   /* that this process may have */
+
+    int64_t connections_max;
+    int64_t connections; /* atomic; of all loops */
+    int64_t crowded_s;   /* atomic; when it was last said that more are refused */
 
     bool started, draining; /* atomic */
 
