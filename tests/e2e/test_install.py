@@ -1,5 +1,6 @@
 """make install, and what make builds for whom."""
 import re
+import shutil
 import subprocess
 
 import pytest
@@ -22,6 +23,28 @@ def test_destdir_install(tmp_path):
     for name in ("/bin/weir", "/include/weir/weir.h", "/libweir.so.0", "/libweir.a", "/pkgconfig/libweir.pc",
                  "/man1/weir.1", "/man7/ngx_http_weir_module.7"):
         assert sum(path.endswith(name) for path in installed) == 1, (name, installed)
+    unit, = tmp_path.rglob("lib/systemd/system/weir.service")
+    program, = (path for path in installed if path.endswith("/bin/weir"))
+    text = unit.read_text()
+    assert f"ExecStart={program} serve -c " in text and f"ExecStartPre={program} check " in text and "@bindir@" not in text
+    user, = tmp_path.rglob("lib/sysusers.d/weir.conf")
+    assert "User=weir\n" in text and user.read_text().splitlines()[-1].startswith("u weir ")
+
+
+def test_the_unit_and_its_user_are_what_systemd_takes(build, tmp_path):
+    """Names, values, and how little the service may do, as systemd rates it (0: nothing, 10: all)."""
+    if shutil.which("systemd-analyze") is None:
+        pytest.skip("no systemd-analyze")
+    unit = tmp_path / "weir.service"
+    unit.write_text(re.sub(r"=\S+/weir ", f"={build}/weir ", (build / "packaging/weir.service").read_text()))
+    for arguments in (["verify", "--man=no"], ["security", "--offline=yes", "--threshold=20"]):
+        done = subprocess.run(["systemd-analyze", *arguments, unit], capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0 and "weir.service:" not in done.stderr, done.stdout + done.stderr
+    root = tmp_path / "root"
+    (root / "etc").mkdir(parents=True)
+    done = subprocess.run(["systemd-sysusers", f"--root={root}", ROOT / "packaging/weir.sysusers"],
+                          capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0 and "weir:" in (root / "etc/passwd").read_text(), done.stderr
 
 
 @pytest.mark.parametrize("target, wanted", [
