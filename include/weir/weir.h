@@ -6,10 +6,10 @@
  *   weir_decide   a described request, through every limit of the policy that matches it
  *   weir_check    one named limit, one key: the data plane's core, a few tens of nanoseconds
  *
- * Time is passed in: int64 nanoseconds since the Unix epoch on the arena's clock, see weir_now; 0 up to
- * the year 2200, anything else is WEIR_EINVAL.
- * Quantities are integers. Nothing here prints, exits, aborts or starts a thread. After weir_open
- * no function of this header allocates. A handle may be used by any number of threads at once. */
+ * Time is passed in: int64 nanoseconds since the Unix epoch on the arena's clock, see weir_now; 0
+ * up to the year 2200, anything else is WEIR_EINVAL. Quantities are integers. Nothing here prints,
+ * exits, aborts or starts a thread. After weir_open no function of this header allocates. A handle
+ * may be used by any number of threads at once. */
 #ifndef WEIR_H
 #define WEIR_H
 
@@ -84,7 +84,8 @@ enum weir_reason {
     WEIR_REASON_LIMIT = 1,    /* over the limit: come back after retry_after_ns */
     WEIR_REASON_CAPACITY = 2, /* the cost is above what the limit can ever hold: never */
     WEIR_REASON_ZERO = 3,     /* the limit is 0: never */
-    WEIR_REASON_BANNED = 4,   /* the caller is on the policy's list of bans: never */
+    WEIR_REASON_BANNED = 4,   /* the caller is on the policy's list of bans: never; or banned by
+                                 weir_ban: until that ends */
     WEIR_REASON_MISSING = 5,  /* a key the limit needs is missing, when_missing: deny */
     WEIR_REASON_BUSY = 6,     /* the key's log is held by a stopped process, or no node is left */
 };
@@ -267,10 +268,69 @@ WEIR_API bool weir_holds(const struct weir *w, const struct weir_answer *answer)
 WEIR_API size_t weir_client(const struct weir *w, const struct weir_request *request, char *out,
                             size_t size);
 
+/* ---- bans --------------------------------------------------------------------------------- */
+
+/* Besides the policy's list: bans made while the policy is in force. They lie in the arena, so all
+ * processes that share it obey each from the next decision on, and they outlive processes and
+ * policies. weir_decide, weir_decide_batch and weir_reserve refuse a banned caller as one on the
+ * policy's list, before any limit is looked at: nothing is consumed, and no plan is exempt.
+ * weir_check knows limits and keys but no callers, and asks for no bans.
+ *
+ * The value of an identity other than ip is kept as a keyed hash only: it cannot be listed. */
+
+#define WEIR_BAN_FOREVER INT64_C(0)
+#define WEIR_BAN_NAME_MAX 64    /* bytes of the name of an identity */
+#define WEIR_BAN_REASON_MAX 120 /* bytes of a reason */
+
+/* A ban to be made. */
+struct weir_ban_order {
+    struct weir_slice identity; /* "ip", or the name of one of the policy's identities */
+    struct weir_slice value;    /* of ip: an address or a network without host bits */
+    struct weir_slice reason;   /* for those who read the list: UTF-8 without control characters */
+    int64_t until_ns;           /* on the arena's clock; WEIR_BAN_FOREVER */
+};
+
+/* A ban in force. Texts are terminated. */
+struct weir_banned {
+    uint64_t id;      /* names it for weir_unban_id; tells nothing of whom it bans */
+    int64_t since_ns; /* when it was made, or last changed */
+    int64_t until_ns; /* WEIR_BAN_FOREVER, or when it ends */
+    char identity[WEIR_BAN_NAME_MAX + 1];
+    char value[64]; /* of ip: the address or network; otherwise empty */
+    char reason[WEIR_BAN_REASON_MAX + 1];
+};
+
+/* Ban a caller; one who is banned already gets the new end and reason. Waits for another process
+ * that changes bans or opens the arena: moments, at most ten seconds.
+ *
+ * Owns:    |order| and what it points to are borrowed; |out|, which may be NULL, gets the ban as it
+ *          is listed, zeros on error.
+ * Threads: any number, any process on the same arena.
+ * Returns: 0: every process obeys it. WEIR_EINVAL (no address, host bits, an empty value, a reason
+ *          too long or with control characters, an end that is not after |now|), WEIR_ENOENT (the
+ *          policy has no such identity), WEIR_EFULL (see weir_ban_room; nothing was changed),
+ *          WEIR_EBUSY (a stopped process is in the way). */
+WEIR_API int weir_ban(struct weir *w, const struct weir_ban_order *order, int64_t now,
+                      struct weir_banned *out);
+
+/* Lift the ban of exactly this caller: a network's ban is not lifted by an address in it. Any
+ * identity may be named, of the policy or not. Returns: 0, WEIR_EINVAL (no address), WEIR_ENOENT
+ * (not banned), WEIR_EBUSY. */
+WEIR_API int weir_unban(struct weir *w, struct weir_slice identity, struct weir_slice value,
+                        int64_t now);
+WEIR_API int weir_unban_id(struct weir *w, uint64_t id, int64_t now);
+
+/* Copy out up to |room| bans in force at |now|, in no particular order; |out| may be NULL when
+ * |room| is 0. Returns how many there are, which may be more than |room|. */
+WEIR_API size_t weir_bans(const struct weir *w, int64_t now, struct weir_banned *out, size_t room);
+
+/* How many there can be: 4094 in an arena of 32 MiB or more, fewer in a smaller one. */
+WEIR_API size_t weir_ban_room(const struct weir *w);
+
 /* ---- answers over HTTP -------------------------------------------------------------------- */
 
-/* Families of response fields, to be or-ed. Where two would use one field name, each name is sent once, in
- * the shape of the older draft. */
+/* Families of response fields, to be or-ed. Where two would use one field name, each name is sent
+ * once, in the shape of the older draft. */
 #define WEIR_HEADERS_X 0x01u       /* X-RateLimit-Limit/-Remaining/-Reset, reset as epoch seconds */
 #define WEIR_HEADERS_X_DELTA 0x02u /* the same, reset as seconds from now */
 #define WEIR_HEADERS_DRAFT_03 0x04u

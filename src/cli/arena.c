@@ -121,6 +121,7 @@ static void print_text(const char *file, const struct wr_arena_report *r, bool s
     if (r->nodes > 0)
         (void)printf("  lists: %" PRIu64 " of %" PRIu64 ", nodes: %" PRIu64 " of %" PRIu64 "\n",
                      r->heads_used, r->heads, r->nodes_used, r->nodes);
+    (void)printf("  bans: %" PRIu64 " of %" PRIu64 "\n", r->bans, r->bans_room);
     if (r->nodes_lost + r->heads_lost > 0)
         (void)printf("  lost to killed processes: %" PRIu64 " lists, %" PRIu64
                      " nodes; the next process to open it alone takes them back\n",
@@ -148,6 +149,7 @@ static void print_json(const struct wr_arena_report *r, bool sound)
     (void)printf(",\"lists\":%" PRIu64 ",\"lists_used\":%" PRIu64 ",\"lists_lost\":%" PRIu64
                  ",\"nodes\":%" PRIu64 ",\"nodes_used\":%" PRIu64 ",\"nodes_lost\":%" PRIu64,
                  r->heads, r->heads_used, r->heads_lost, r->nodes, r->nodes_used, r->nodes_lost);
+    (void)printf(",\"bans\":%" PRIu64 ",\"bans_room\":%" PRIu64, r->bans, r->bans_room);
     for (unsigned i = 0; i < WR_ARENA_COUNTERS; i++)
         (void)printf(",\"%s\":%" PRIu64, counters[i].key, r->counters[i]);
     (void)printf(",\"classes\":[");

@@ -1,6 +1,6 @@
 /* decide.c - one request, every limit that matches it: all are charged, or none.
  *
- *   select    which limits, whose key, what cost (policy)
+ *   select    which limits, whose key, what cost (policy); is the caller banned?
  *   evaluate  look every key up and compute what taking would do; nothing is written
  *   commit    if all enforced limits allow: take from each; if another process was first and one
  * now refuses, give back what was taken describe  the answer speaks of the limit that refuses
@@ -17,6 +17,7 @@
  * Leaky buckets are committed last: a departure that others have queued behind cannot be given
  * back. */
 #include "base/arith.h"
+#include "engine/ban.h"
 #include "engine/bound.h"
 #include "engine/engine.h"
 
@@ -24,16 +25,20 @@
 
 struct decision {
     struct wr_selection selection;
+    int64_t banned_ns; /* for how long yet, or WEIR_NEVER (ends); 0: not */
     struct wr_charge charges[WEIR_LIMITS_MAX];
 };
 
 /* Select, hash, and start fetching the slots. */
-static void prepare(struct wr_engine *engine, const struct weir_request *request,
+static void prepare(struct wr_engine *engine, const struct weir_request *request, int64_t now,
                     struct decision *d)
 {
     struct wr_selection *selection = &d->selection;
 
     wr_policy_select(engine->policy, request, selection);
+    d->banned_ns = selection->banned           ? WEIR_NEVER
+                   : wr_ban_any(engine->arena) ? wr_ban_left(engine, request, selection, now)
+                                               : 0;
     for (unsigned i = 0; i < selection->count; i++) {
         const struct wr_selected *selected = &selection->selected[i];
         uint64_t hash = wr_bound_hash_parts(engine, selected);
@@ -216,14 +221,14 @@ static void begin_answer(const struct wr_selection *selection, int64_t now,
         wr_receipt_clear(&answer->receipts[i]);
 }
 
-static void answer_banned(struct weir_answer *answer)
+static void answer_banned(struct weir_answer *answer, int64_t banned_ns)
 {
     answer->outcome = WEIR_DENY;
     answer->reason = WEIR_REASON_BANNED;
     answer->count = 0;
     answer->decisive = -1;
     answer->delay_ns = 0;
-    answer->retry_after_ns = WEIR_NEVER;
+    answer->retry_after_ns = banned_ns;
 }
 
 static void decide_prepared(struct wr_engine *engine, struct decision *d, bool peek, int64_t now,
@@ -232,8 +237,8 @@ static void decide_prepared(struct wr_engine *engine, struct decision *d, bool p
     bool pass;
 
     begin_answer(&d->selection, now, answer);
-    if (d->selection.banned) {
-        answer_banned(answer);
+    if (d->banned_ns != 0) {
+        answer_banned(answer, d->banned_ns);
         return;
     }
     pass = evaluate(engine, d, now);
@@ -252,7 +257,7 @@ void wr_engine_decide(struct wr_engine *engine, const struct weir_request *reque
 {
     struct decision d;
 
-    prepare(engine, request, &d);
+    prepare(engine, request, now, &d);
     decide_prepared(engine, &d, request->peek, now, answer);
 }
 
@@ -264,7 +269,7 @@ void wr_engine_decide_batch(struct wr_engine *engine, const struct weir_request 
     for (size_t start = 0; start < n; start += BATCH) {
         size_t count = n - start < BATCH ? n - start : BATCH;
         for (size_t i = 0; i < count; i++)
-            prepare(engine, &requests[start + i], &d[i]);
+            prepare(engine, &requests[start + i], now, &d[i]);
         for (size_t i = 0; i < count; i++)
             decide_prepared(engine, &d[i], requests[start + i].peek, now, &answers[start + i]);
     }

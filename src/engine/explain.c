@@ -19,6 +19,7 @@ void wr_engine_explain(struct wr_engine *engine, const struct weir_request *requ
     wr_policy_select(engine->policy, &look, &out->selection);
     wr_policy_explain(engine->policy, &look, &out->selection, out->reason);
     wr_engine_decide(engine, &look, now, &out->answer);
+    out->selection.banned = out->answer.reason == WEIR_REASON_BANNED; /* in the arena as well */
 }
 
 bool wr_engine_peek(struct wr_engine *engine, const struct wr_selected *key, unsigned plan,

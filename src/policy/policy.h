@@ -202,6 +202,7 @@ struct wr_selection {
     bool over_max; /* more than WEIR_LIMITS_MAX limits match: the first ones are taken */
     uint16_t count;
     struct wr_ip client; /* after walking back through trusted proxies */
+    bool peer_trusted;   /* the peer is an address in identity.ip.trusted */
     bool client_is_host; /* the peer is no address; then: */
     struct weir_slice client_host;
     const char *route;                            /* the pattern that matched best, or "" */
@@ -214,6 +215,12 @@ struct wr_selection {
  * left out. */
 void wr_policy_select(const struct wr_policy *policy, const struct weir_request *request,
                       struct wr_selection *out);
+
+/* The value that is believed of identity |index| (explain.h) in |request|, for which |selection| was
+ * made; len 0: none. */
+struct weir_slice wr_policy_believed(const struct wr_policy *policy,
+                                     const struct weir_request *request,
+                                     const struct wr_selection *selection, size_t index);
 
 /* May |peer| (an address as text, with or without a port) tell whose request it passes on, and what
  * it was? Those in identity.ip.trusted may. */

@@ -33,7 +33,6 @@ struct selecting {
     const struct weir_request *request;
     struct wr_selection *out;
     uint64_t method;                    /* its bit */
-    bool peer_trusted;                  /* the peer is an address in identity.ip.trusted */
     uint32_t resolved;                  /* bit: identities[] below is filled */
     uint32_t cost_rule;                 /* the first one that matches; cost_count: none */
     const struct wr_pattern_end *route; /* the most specific pattern that matched; or NULL */
@@ -62,7 +61,7 @@ static void find_client(struct selecting *s)
         out->client_host = s->request->peer;
         return;
     }
-    s->peer_trusted = wr_netset_holds(&policy->client.trusted, &peer);
+    out->peer_trusted = wr_netset_holds(&policy->client.trusted, &peer);
     out->client = policy->client.from == WR_FROM_PEER
                       ? peer
                       : wr_client_find(&policy->client, &peer, field(s, policy->client.field));
@@ -73,12 +72,19 @@ static void find_client(struct selecting *s)
 
 /* ---- identities, plan, bans -------------------------------------------------------------- */
 
+struct weir_slice wr_policy_believed(const struct wr_policy *policy,
+                                     const struct weir_request *request,
+                                     const struct wr_selection *selection, size_t index)
+{
+    return wr_identity_value(&policy->identities[index], request, selection->peer_trusted);
+}
+
 /* The value of an identity; len 0: missing. */
 static struct weir_slice identity_value(struct selecting *s, unsigned index)
 {
     if ((s->resolved >> index & 1) == 0) {
         s->identities[index] =
-            wr_identity_value(&s->policy->identities[index], s->request, s->peer_trusted);
+            wr_identity_value(&s->policy->identities[index], s->request, s->out->peer_trusted);
         s->resolved |= UINT32_C(1) << index;
     }
     return s->identities[index];
@@ -100,7 +106,7 @@ static unsigned find_plan(struct selecting *s)
         if (entry != NULL)
             s->out->plan_from = WR_PLAN_KEY;
     }
-    if (entry == NULL && policy->plan_field >= 0 && s->peer_trusted) {
+    if (entry == NULL && policy->plan_field >= 0 && s->out->peer_trusted) {
         struct weir_slice name = wr_trimmed(field(s, policy->plan_field));
         if (name.len > 0)
             entry = wr_table_find(&policy->values, WR_TAG_PLAN_NAME, name);
@@ -285,13 +291,13 @@ void wr_policy_select(const struct wr_policy *policy, const struct weir_request 
     s.request = request;
     s.out = out;
     s.method = policy->method_count > 0 ? method_bit(policy, request->method) : WR_METHOD_OTHER;
-    s.peer_trusted = false;
     s.resolved = 0;
     s.cost_rule = (uint32_t)policy->cost_count;
     s.route = NULL;
     s.count = 0;
     s.over_max = false;
     out->count = 0;
+    out->peer_trusted = false;
     find_client(&s);
     out->plan_from = WR_PLAN_DEFAULT;
     out->plan = policy->plan_count > 1 ? find_plan(&s) : 0;

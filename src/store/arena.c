@@ -25,6 +25,7 @@
 
 #include "base/clock.h"
 #include "base/units.h"
+#include "store/ban.h"
 #include "store/claim.h"
 #include "store/file.h"
 #include "store/list.h"
@@ -86,7 +87,8 @@ static int check_sizes(const struct wr_header *h, uint64_t file_bytes, struct wr
     }
     *g = wr_geometry_of(h->size_bytes, h->node_share);
     if (h->class_count != g->class_count || h->bucket_count != g->bucket_count ||
-        h->head_count != g->head_count || h->node_count != g->node_count)
+        h->head_count != g->head_count || h->node_count != g->node_count ||
+        h->ban_count != g->ban_count)
         return damaged(diag, "its counts do not follow from its size");
     if (h->recorded_ns < 0 || h->recorded_ns > WR_TIME_MAX_NS || h->created_ns < 0 ||
         h->created_ns > WR_TIME_MAX_NS)
@@ -164,6 +166,9 @@ static int map_file(struct wr_arena *arena, const struct wr_geometry *g, struct 
     arena->bucket_count = g->bucket_count;
     arena->heads = (struct wr_log_head *)(void *)(base + g->heads_at);
     arena->head_count = (uint32_t)g->head_count;
+    arena->ban_cells = (struct wr_slot *)(void *)(base + g->cells_at);
+    arena->ban_records = (struct wr_ban_record *)(void *)(base + g->records_at);
+    arena->ban_count = (uint32_t)g->ban_count;
     arena->nodes = (struct wr_node *)(void *)(base + g->nodes_at);
     arena->node_count = (uint32_t)g->node_count;
     memcpy(arena->secret, arena->header->secret, sizeof arena->secret);
@@ -264,6 +269,8 @@ static int attach(struct wr_arena *arena, struct wr_diag *diag)
         wr_list_collect(arena);
         WR_STORE(&h->closes, WR_LOAD(&h->opens));
     }
+    if (rc == 0 && alone)
+        wr_ban_summarise(arena);
     if (rc == 0) {
         rc = wr_claim_take(arena);
         if (rc != 0)

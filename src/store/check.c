@@ -7,6 +7,7 @@
  *   2. a slot of a class of lists refers to a head that knows it, and no other slot does;
  *   3. the nodes of a list are as many as its count and offset say, and are in no other list;
  *   4. what is free is in no list, and is there once.
+ *   5. bans are as ban_check.c wants them.
  * Nodes and heads that are neither free nor in a list are lost, not damage: a kill leaks a few. */
 #include "store/check.h"
 
@@ -14,6 +15,7 @@
 #include <string.h>
 
 #include "base/units.h"
+#include "store/ban.h"
 #include "store/claim.h"
 #include "store/evict.h"
 #include "store/list.h"
@@ -202,6 +204,23 @@ static void check_pools(struct walk *w)
     r->nodes_lost = wr_monus_u64(r->nodes, r->nodes_free + r->nodes_used);
 }
 
+/* ---- bans ---------------------------------------------------------------------------------- */
+
+static void check_bans(struct walk *w)
+{
+    struct wr_ban_findings found;
+
+    wr_ban_inspect(w->arena, w->now_ns, &found);
+    w->report->bans = found.live;
+    w->report->bans_room = wr_ban_room(w->arena);
+    if (found.damaged > 0)
+        finding(w, "damaged: the ban in cell", found.first_damaged);
+    if (found.summary_short)
+        finding(w, "damaged: the summary of bans, of which there are", found.live);
+    if (w->quiet)
+        w->report->damaged += found.damaged;
+}
+
 int wr_arena_check(const struct wr_arena *arena, int64_t now_ns, struct wr_arena_report *report,
                    struct wr_diag *diag)
 {
@@ -228,6 +247,7 @@ int wr_arena_check(const struct wr_arena *arena, int64_t now_ns, struct wr_arena
     for (uint64_t b = 0; b < arena->bucket_count; b++)
         check_bucket(&w, &arena->buckets[b]);
     check_pools(&w);
+    check_bans(&w);
     free(w.head_marks);
     free(w.node_marks);
     return w.sound ? 0 : WEIR_ECORRUPT;

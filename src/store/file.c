@@ -48,6 +48,7 @@ static bool fill_header(struct wr_header *header, const struct wr_arena_options 
     header->bucket_count = g.bucket_count;
     header->head_count = g.head_count;
     header->node_count = g.node_count;
+    header->ban_count = g.ban_count;
     header->created_ns = wr_max_i64(0, wr_clock_wall().ns);
     header->recorded_ns = header->created_ns; /* no boot id: the first opener sets the time */
     return getrandom(header->secret, sizeof header->secret, 0) == (ssize_t)sizeof header->secret;

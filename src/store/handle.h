@@ -28,9 +28,12 @@ struct wr_arena {
     struct wr_class_entry *classes;
     struct wr_log_head *heads;
     struct wr_node *nodes;
+    struct wr_slot *ban_cells;
+    struct wr_ban_record *ban_records;
     uint32_t class_count;
     uint32_t head_count;
     uint32_t node_count;
+    uint32_t ban_count;
     uint64_t size_bytes;
     bool (*judge)(const unsigned char *params, uint64_t value, int64_t now_ns,
                   struct wr_worth *out);

@@ -4,6 +4,8 @@
  *        0  header       2048 bytes
  *     2048  claims        256 x   8
  *     4096  classes     class x 128
+ *        .  cells      2 x ban x  16   of bans
+ *        .  records        ban x 256   of bans
  *        .  buckets    bucket x 128   eight slots of 16 bytes, two adjacent cache lines
  *        .  heads        head x  64   of lists of stamps
  *        .  nodes        node x  64   of lists of stamps
@@ -26,7 +28,7 @@
 #define WR_ARENA_MAGIC                                                         \
     "\x89weir\n\x1a\n" /* no text file begins so; CR-LF and 7-bit damage shows \
                         */
-#define WR_ARENA_VERSION UINT32_C(1)
+#define WR_ARENA_VERSION UINT32_C(2)
 #define WR_BYTE_ORDER_MARK UINT32_C(0x0a0b0c0d)
 #define WR_CAS_PAIR UINT32_C(1) /* slots change by one 16-byte compare-and-swap */
 
@@ -37,6 +39,12 @@
 #define WR_NODE_TICKS 15
 #define WR_LIST_MAX 65535 /* stamps of one list: its count has 16 bits */
 #define WR_BOOT_ID_BYTES 40
+#define WR_BANS_MAX 4096      /* records: a cell names one by twelve bits */
+#define WR_BYTES_PER_BAN 8192 /* of an arena: so many bans as fit in a 28th of it */
+#define WR_BAN_CELLS 2        /* for each record, so that runs of cells stay short */
+#define WR_BAN_NAME_MAX 64    /* bytes of the name of an identity */
+#define WR_BAN_REASON_MAX 120 /* bytes of a reason */
+#define WR_BAN_TEXT_WORDS 30  /* of a record */
 
 /* ---- slots -------------------------------------------------------------------------------------
  *
@@ -73,6 +81,44 @@ struct wr_class_entry {
     uint64_t sequence;
     uint64_t reserved;
     uint64_t users[WR_CLAIMS / 64];
+};
+
+/* ---- bans --------------------------------------------------------------------------------------
+ *
+ * cell, a struct wr_slot, changed as one
+ *   0  word            bits 12..63: high 52 bits of the caller's hash; bits 0..11: its record, from
+ *                      1 on; 0: never used, and nothing lies behind it
+ *   8  state           moment at which the ban ends, ns; 2^63-1: never; 0: lifted
+ *
+ * record
+ *   0  sequence        odd: valid; even: being written
+ *   8  hash            of the caller, in full
+ *  16  text            a struct wr_ban_text
+ *
+ * A record that no cell names is free. Both are written inside the gate; see ban.c. */
+struct wr_ban_record {
+    uint64_t sequence;
+    uint64_t hash;
+    uint64_t text[WR_BAN_TEXT_WORDS];
+};
+
+struct wr_ban_text {
+    int64_t since_ns;
+    uint8_t ip[16];
+    uint8_t kind;   /* enum wr_ban_kind */
+    uint8_t prefix; /* of a network, in IPv6 terms */
+    uint8_t name_len;
+    uint8_t reason_len;
+    char name[WR_BAN_NAME_MAX]; /* of the identity; not terminated */
+    char reason[WR_BAN_REASON_MAX];
+    char reserved[28];
+};
+
+/* What bans there may be: never less than there are, so that most look-ups need no more. */
+struct wr_ban_summary {
+    _Alignas(128) uint64_t count; /* 0: no ban at all */
+    uint64_t prefixes[3];         /* bit p: a network of p bits, 0..128 */
+    uint64_t values;              /* 1: a value of a named identity */
 };
 
 /* ---- lists of stamps ---------------------------------------------------------------------------
@@ -152,7 +198,8 @@ struct wr_header {
     uint64_t node_count;
     int64_t created_ns;
     uint64_t secret[2];
-    uint64_t reserved_identity[4];
+    uint64_t ban_count;
+    uint64_t reserved_identity[3];
     /* 128: time base, written by the first opener of a boot; recorded_ns about once a second */
     char boot_id[WR_BOOT_ID_BYTES]; /* text of the kernel's boot_id, padded with zeros */
     int64_t offset_ns;              /* CLOCK_BOOTTIME + offset = time on the arena's clock */
@@ -169,6 +216,8 @@ struct wr_header {
     struct wr_pool nodes;
     /* 512 */
     struct wr_pool heads;
+    /* 640 */
+    struct wr_ban_summary bans;
 };
 
 static_assert(sizeof(struct wr_slot) == 16, "a slot is what one compare-and-swap covers");
@@ -184,6 +233,12 @@ static_assert(offsetof(struct wr_log_head, copy) == 40, "");
 static_assert(sizeof(struct wr_node) == 64, "one cache line");
 static_assert(offsetof(struct wr_node, next) == 60, "");
 static_assert(sizeof(struct wr_claim) == 8, "");
+static_assert(sizeof(struct wr_ban_record) == 256, "");
+static_assert(offsetof(struct wr_ban_record, text) == 16, "");
+static_assert(sizeof(struct wr_ban_text) == WR_BAN_TEXT_WORDS * 8, "");
+static_assert(offsetof(struct wr_ban_text, kind) == 24, "");
+static_assert(offsetof(struct wr_ban_text, name) == 28, "");
+static_assert(offsetof(struct wr_ban_text, reason) == 92, "");
 static_assert(offsetof(struct wr_header, node_count) == 64, "");
 static_assert(offsetof(struct wr_header, boot_id) == 128, "");
 static_assert(offsetof(struct wr_header, offset_ns) == 168, "");
@@ -191,6 +246,8 @@ static_assert(offsetof(struct wr_header, counters) == 192, "");
 static_assert(offsetof(struct wr_header, opens) == 256, "");
 static_assert(offsetof(struct wr_header, nodes) == 384, "");
 static_assert(offsetof(struct wr_header, heads) == 512, "");
+static_assert(offsetof(struct wr_header, ban_count) == 96, "");
+static_assert(offsetof(struct wr_header, bans) == 640, "");
 static_assert(sizeof(struct wr_header) <= WR_HEADER_BYTES, "");
 static_assert(WR_HEADER_BYTES + WR_CLAIMS * sizeof(struct wr_claim) == WR_CLASSES_OFFSET, "");
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the arena's integers are little-endian");
@@ -210,7 +267,10 @@ struct wr_geometry {
     uint64_t bucket_count;
     uint64_t head_count;
     uint64_t node_count;
-    uint64_t buckets_at; /* offsets in bytes */
+    uint64_t ban_count;
+    uint64_t cells_at; /* offsets in bytes */
+    uint64_t records_at;
+    uint64_t buckets_at;
     uint64_t heads_at;
     uint64_t nodes_at;
 };
@@ -225,7 +285,10 @@ static inline struct wr_geometry wr_geometry_of(uint64_t size_bytes, unsigned no
 
     g.size_bytes = size_bytes;
     g.class_count = wr_min_u64(WR_CLASS_MASK + 1, size_bytes / 8 / sizeof(struct wr_class_entry));
-    g.buckets_at = WR_CLASSES_OFFSET + g.class_count * sizeof(struct wr_class_entry);
+    g.ban_count = wr_min_u64(WR_BANS_MAX, size_bytes / WR_BYTES_PER_BAN / 4 * 4);
+    g.cells_at = WR_CLASSES_OFFSET + g.class_count * sizeof(struct wr_class_entry);
+    g.records_at = g.cells_at + g.ban_count * WR_BAN_CELLS * sizeof(struct wr_slot);
+    g.buckets_at = g.records_at + g.ban_count * sizeof(struct wr_ban_record);
     rest = size_bytes - g.buckets_at;
     trios = wr_min_u64(rest / 100 * node_share / trio, UINT32_MAX / 2 - 1);
     g.head_count = trios;

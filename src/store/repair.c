@@ -1,6 +1,7 @@
 /* repair.c - putting a damaged arena in order: what makes no sense is emptied, what is lost is
  * given back. Alone in the arena, inside the gate, so plain steps do; a kill in between leaves less
  * to be repaired the next time. */
+#include "store/ban.h"
 #include "store/check.h"
 #include "store/claim.h"
 #include "store/evict.h"
@@ -79,6 +80,7 @@ int wr_arena_repair(struct wr_arena *arena, int64_t now_ns)
         for (uint64_t b = 0; b < arena->bucket_count; b++)
             repair_bucket(arena, &arena->buckets[b], now_ns);
         wr_list_collect(arena);
+        (void)WR_ADD(&arena->header->counters[WR_QUARANTINED], wr_ban_repair(arena));
     }
     wr_gate_leave(arena);
     return rc;

@@ -151,7 +151,9 @@ static void write_detail(char *out, size_t size, const struct wr_problem *proble
         (void)snprintf(out, size, "no requests are allowed here");
         return;
     case WEIR_REASON_BANNED:
-        (void)snprintf(out, size, "requests from this caller are blocked");
+        (void)snprintf(out, size, "requests from this caller are blocked%s%s",
+                       problem->retry_after_ns > 0 ? "; try again in " : "",
+                       problem->retry_after_ns > 0 ? wait : "");
         return;
     case WEIR_REASON_MISSING:
         (void)snprintf(out, size, "the request lacks a credential that this limit needs");

@@ -213,7 +213,7 @@ static void truncated_and_grown_files_are_refused(void **unused)
 
 static void headers_of_other_builds_are_refused(void **unused)
 {
-    const uint32_t version = 2, swapped = UINT32_C(0x0d0c0b0a), mark = 7, cas = 2;
+    const uint32_t version = 1, swapped = UINT32_C(0x0d0c0b0a), mark = 7, cas = 2;
     const uint64_t layout = 1;
 
     (void)unused;
@@ -223,7 +223,7 @@ static void headers_of_other_builds_are_refused(void **unused)
     poke(offsetof(struct wr_header, layout), &layout, sizeof layout);
     refused(0, WEIR_EFORMAT, "its layout is 1");
     poke(offsetof(struct wr_header, version), &version, sizeof version);
-    refused(0, WEIR_EFORMAT, "its version is 2, this build expects 1");
+    refused(0, WEIR_EFORMAT, "its version is 1, this build expects 2");
     poke(offsetof(struct wr_header, byte_order), &swapped, sizeof swapped);
     refused(0, WEIR_EFORMAT, "other byte order");
     poke(offsetof(struct wr_header, byte_order), &mark, sizeof mark);
