@@ -28,6 +28,7 @@
 
 #include "store/ban_cells.h"
 #include "store/claim.h"
+#include "store/crash_point.h"
 
 static_assert(WR_BANS_MAX == WR_CLASS_MASK + 1, "a cell names any record");
 static_assert(sizeof((struct wr_ban_summary){0}.prefixes) == WR_BAN_PREFIX_WORDS * 8, "");
@@ -178,6 +179,7 @@ static void take_survey(struct wr_arena *arena, int64_t ended_ns, struct survey 
             continue;
         if (!wr_ban_is_live(seen.state, ended_ns)) {
             (void)wr_ban_set(cell, &seen, seen.word, 0);
+            WR_CRASH_POINT("ban: ended one forgotten");
             continue;
         }
         survey->named[number / 64] |= UINT64_C(1) << (number % 64);
@@ -199,8 +201,10 @@ static void shorten_runs(struct wr_arena *arena)
         const struct wr_slot seen = {WR_LOAD(&cell->word), WR_LOAD(&cell->state)};
 
         if (seen.word != 0 && seen.state == 0 &&
-            WR_LOAD(&wr_ban_cell(arena, i % count, 1)->word) == 0)
+            WR_LOAD(&wr_ban_cell(arena, i % count, 1)->word) == 0) {
             (void)wr_ban_set(cell, &seen, 0, 0);
+            WR_CRASH_POINT("ban: run shortened");
+        }
     }
 }
 
@@ -211,6 +215,7 @@ static void write_summary(struct wr_arena *arena, const struct wr_ban_summary *s
     WR_STORE(&to->values, summary->values);
     for (unsigned i = 0; i < WR_BAN_PREFIX_WORDS; i++)
         WR_STORE(&to->prefixes[i], summary->prefixes[i]);
+    WR_CRASH_POINT("ban: half a summary");
     WR_STORE(&to->count, summary->count);
 }
 
@@ -249,9 +254,11 @@ static void write_record(struct wr_ban_record *record, const struct wr_ban *ban)
     /* Even meanwhile, and a full barrier: nobody takes a new word for one of the old record. */
     (void)__atomic_fetch_and(&record->sequence, ~UINT64_C(1), __ATOMIC_SEQ_CST);
     WR_STORE(&record->hash, ban->hash);
+    WR_CRASH_POINT("ban: half a record");
     for (size_t i = 0; i < WR_BAN_TEXT_WORDS; i++)
         WR_STORE(&record->text[i], words[i]);
     WR_STORE(&record->sequence, (WR_LOAD(&record->sequence) | 1) + 2);
+    WR_CRASH_POINT("ban: record written");
 }
 
 struct wr_slot *wr_ban_vacancy(const struct wr_arena *arena, uint64_t hash, int64_t now_ns)
@@ -293,6 +300,7 @@ static int put(struct wr_arena *arena, const struct wr_ban *ban, int64_t now_ns)
     if (!wr_ban_set(cell, &seen, wr_slot_word(ban->hash, (uint16_t)number),
                     (uint64_t)ban->until_ns))
         return WEIR_EBUSY; /* somebody writes outside of the gate */
+    WR_CRASH_POINT("ban: cell changed");
     return 0;
 }
 
@@ -305,6 +313,7 @@ static int lift(struct wr_arena *arena, uint64_t hash, int64_t now_ns)
         return WEIR_ENOENT;
     if (!wr_ban_set(cell, &seen, seen.word, 0))
         return WEIR_EBUSY;
+    WR_CRASH_POINT("lift: cell changed");
     take_survey(arena, now_ns, &survey);
     shorten_runs(arena);
     write_summary(arena, &survey.summary);

@@ -20,9 +20,9 @@ struct wr_arena_report {
     uint64_t damaged;    /* slots and classes that make no sense */
     uint64_t heads, heads_free, heads_used, heads_lost; /* of lists of stamps */
     uint64_t nodes, nodes_free, nodes_used;
-    uint64_t nodes_lost; /* leaked by kills, see wr_arena_repair */
+    uint64_t nodes_lost;      /* leaked by kills, see wr_arena_repair */
     uint64_t bans, bans_room; /* in force; the most there can be */
-    unsigned processes;  /* that have it open, this one included unless it only reads */
+    unsigned processes;       /* that have it open, this one included unless it only reads */
     int64_t now_ns, created_ns;
     uint64_t counters[WR_ARENA_COUNTERS];
     unsigned classes;                               /* in use */
@@ -36,8 +36,8 @@ struct wr_arena_report {
 int wr_arena_check(const struct wr_arena *arena, int64_t now_ns, struct wr_arena_report *report,
                    struct wr_diag *diag);
 
-/* Empty damaged slots, classes, lists and bans, keep one of each key, give lost nodes back. Only while no
- * other process has it open. Returns 0 or WEIR_EBUSY. */
+/* Empty damaged slots, classes, lists and bans, keep one of each key, give lost nodes back. Only
+ * while no other process has it open. Returns 0 or WEIR_EBUSY. */
 int wr_arena_repair(struct wr_arena *arena, int64_t now_ns);
 
 #endif

@@ -7,14 +7,7 @@
 #include <stdint.h>
 
 #include "store/arena.h"
-
-/* Where the tests kill: nothing in the product. */
-#ifdef WR_TEST_CRASH_POINTS
-void wr_crash_point(const char *label);
-#define WR_CRASH_POINT(label) wr_crash_point(label)
-#else
-#define WR_CRASH_POINT(label) ((void)0)
-#endif
+#include "store/crash_point.h"
 
 /* A list as it was read from the valid copy of its head, checked. */
 struct wr_list {
