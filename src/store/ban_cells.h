@@ -5,7 +5,7 @@
 #include "store/ban.h"
 #include "store/cas16.h"
 
-#define WR_BAN_PROBES_MAX 128 /* cells that a look-up visits; see decision 7 */
+#define WR_BAN_PROBES_MAX 128 /* cells that a look-up visits; see docs/decisions */
 #define WR_BAN_READ_TRIES 64  /* of a cell or record that changes meanwhile */
 #define WR_BAN_EVER 0         /* as a moment: no ban has ended by then */
 
