@@ -56,6 +56,7 @@ struct wr_rate_status {
     uint8_t unit; /* enum wr_unit; UNKNOWN: no window of the protocol */
     bool has_limit;
     struct weir_slice name; /* of the limit; may be empty */
+    const char *rule;       /* where the limit is written, "shop.plan_free"; NULL: nowhere */
     uint32_t units;         /* requests per unit */
     uint32_t remaining;
     int64_t reset_s; /* 0: not said */

@@ -293,6 +293,7 @@ static void describe_item(const struct question *q, const struct item *item, boo
     out->code = item->over && !item->shadow ? WR_RATE_OVER_LIMIT : WR_RATE_OK;
     out->has_limit = true;
     out->name = (struct weir_slice){item->name, strlen(item->name)};
+    out->rule = item->rule != NULL ? item->rule->path : NULL;
     out->units = item->units;
     out->unit = item->unit;
     out->remaining = remaining_of(item, charged);

@@ -40,6 +40,7 @@ SECTION_READER(on_routes, WR_SECTION_ROUTES)
 SECTION_READER(on_listen, WR_SECTION_LISTEN)
 SECTION_READER(on_envoy, WR_SECTION_ENVOY)
 SECTION_READER(on_store, WR_SECTION_STORE)
+SECTION_READER(on_log, WR_SECTION_LOG)
 
 static void read_version(struct wr_loader *ld)
 {
@@ -63,7 +64,7 @@ static void read_policy(struct wr_loader *ld, const struct wr_yaml *root)
         {"version", on_version},       {"arena", on_arena},   {"identity", on_identity},
         {"costs", on_costs},           {"limits", on_limits}, {"bans", on_bans},
         {"answers", on_answers},       {"routes", on_routes}, {"listen", on_listen},
-        {"envoy_ratelimit", on_envoy}, {"store", on_store},
+        {"envoy_ratelimit", on_envoy}, {"store", on_store},   {"log", on_log},
     };
     static const struct wr_map_spec spec = {"a policy", keys, sizeof keys / sizeof keys[0], false};
 
@@ -77,6 +78,7 @@ static void read_policy(struct wr_loader *ld, const struct wr_yaml *root)
     wr_read_arena(ld);
     wr_read_answers(ld);
     wr_read_listen(ld);
+    wr_read_log(ld);
     wr_read_identity(ld);
     wr_read_plans(ld);
     wr_read_store(ld);

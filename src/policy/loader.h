@@ -37,6 +37,7 @@ enum wr_section {
     WR_SECTION_LISTEN,
     WR_SECTION_ENVOY,
     WR_SECTION_STORE,
+    WR_SECTION_LOG,
     WR_SECTIONS
 };
 
@@ -123,6 +124,7 @@ const char *wr_nearest(const char *text, const char *const *names, size_t count,
 void wr_read_arena(struct wr_loader *ld);
 void wr_read_answers(struct wr_loader *ld);
 void wr_read_listen(struct wr_loader *ld);
+void wr_read_log(struct wr_loader *ld);
 void wr_read_identity(struct wr_loader *ld);
 void wr_read_plan(struct wr_loader *ld, const struct wr_yaml *value); /* of identity; or NULL */
 void wr_read_plans(struct wr_loader *ld); /* all names in the rates of limits */

@@ -320,6 +320,7 @@ static int door_open(struct wr_loop *loop, int fd, const struct wr_listener *lis
     if (door == NULL)
         return WEIR_ENOMEM;
     door->loop = loop;
+    door->scratch.door = WR_DOOR_GRPC;
     door->memory.size = WR_RLS_MEMORY;
     door->memory.bytes = malloc(WR_RLS_MEMORY);
     if (door->memory.bytes == NULL) {

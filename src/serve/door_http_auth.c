@@ -263,7 +263,7 @@ static void decide(struct http_door *door, const struct asked *asked,
     if (answer->delay_ns > 0 && answer->outcome != WEIR_DENY &&
         (answer->delay_ns > door->service.hold_max_ns || door->service.held >= HTTP_HELD_MAX))
         cannot_hold(door, answer, now);
-    wr_metrics_answer(&door->service.loop->metrics, answer);
+    wr_refused_answer(door->service.loop, WR_DOOR_HTTP, original, answer);
     if (answer->outcome == WEIR_DENY) {
         deny(door, asked, answer, response);
         return;

@@ -117,7 +117,8 @@ static size_t decide_all(struct http_door *door, size_t count, size_t at,
             if (i + k > 0)
                 door->service.body[at++] = ',';
             if (n > 0)
-                wr_metrics_answer(&door->service.loop->metrics, &door->answers[k]);
+                wr_refused_answer(door->service.loop, WR_DOOR_HTTP, &door->requests[i + k],
+                                  &door->answers[k]);
             at += tell(door, n > 0 ? &door->answers[k] : NULL, &told, at);
         }
         i += end;
@@ -197,7 +198,7 @@ void http_reserve(struct http_service *service, struct weir_slice peer,
         }
         told.id = id;
     }
-    wr_metrics_answer(&door->service.loop->metrics, answer);
+    wr_refused_answer(door->service.loop, WR_DOOR_HTTP, door->requests, answer);
     answer_json(door, response, tell(door, answer, &told, 0));
 }
 

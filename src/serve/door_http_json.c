@@ -14,7 +14,11 @@ struct http_json {
 
 struct http_json *http_json_new(void)
 {
-    return calloc(1, sizeof(struct http_json));
+    struct http_json *json = calloc(1, sizeof *json);
+
+    if (json != NULL)
+        json->scratch.door = WR_DOOR_HTTP;
+    return json;
 }
 
 static void bad_request(struct http_response *response)

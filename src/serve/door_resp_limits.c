@@ -11,6 +11,7 @@
 #include "lib/handle.h"
 #include "serve/door_resp.h"
 #include "serve/reservations.h"
+#include "wire/checkjson.h"
 
 #define SHOWN_BYTES 128U
 #define TTL_MAX_MS INT64_C(86400000)
@@ -101,7 +102,13 @@ void wr_resp_throttle(struct wr_resp_session *session, const struct wr_resp_call
         wr_resp_error(&session->out, "ERR the arena's table of classes is full of other limits");
         return;
     }
-    count(&loop->metrics.outcome[reply.limited ? WEIR_DENY : WEIR_ALLOW]);
+    wr_metrics_outcome(&loop->metrics, reply.limited ? WEIR_DENY : WEIR_ALLOW);
+    if (reply.limited)
+        wr_refused_tell(loop, &(struct wr_refusal){.door = WR_DOOR_RESP,
+                                                   .limit = "CL.THROTTLE",
+                                                   .reason = "limit",
+                                                   .retry_after_ns = reply.retry_after_ns,
+                                                   .cost_units = call->as.throttle.rate.quantity});
     wr_resp_array(&session->out, 5);
     wr_resp_int(&session->out, reply.limited ? 1 : 0);
     wr_resp_int(&session->out, reply.limit);
@@ -185,7 +192,20 @@ static void write_verdict(struct wr_resp_session *session, const struct weir_ver
     wr_resp_int(out, milliseconds(verdict->delay_ns));
 }
 
-static void count_verdict(struct wr_resp_session *session, const struct weir_verdict *verdict)
+/* The key is not told to the log: it may be a secret. */
+static void tell_refusal(struct wr_loop *loop, const struct weir_verdict *verdict, int64_t cost)
+{
+    const struct wr_refusal refusal = {.door = WR_DOOR_RESP,
+                                       .shadow = verdict->shadow != 0,
+                                       .limit = weir_limit_name(loop->handle->weir, verdict->limit),
+                                       .reason = wr_check_reason(verdict->reason),
+                                       .retry_after_ns = verdict->retry_after_ns,
+                                       .cost_units = cost};
+    wr_refused_tell(loop, &refusal);
+}
+
+static void count_verdict(struct wr_resp_session *session, const struct weir_verdict *verdict,
+                          int64_t cost)
 {
     struct wr_metrics *metrics = &session->door->loop->metrics;
     bool denied = verdict->outcome == WEIR_DENY, shadow = denied && verdict->shadow != 0;
@@ -197,6 +217,8 @@ static void count_verdict(struct wr_resp_session *session, const struct weir_ver
     count(&metrics->outcome[shadow ? WEIR_SHADOW : verdict->outcome & 3]);
     if (verdict->limit < WR_POLICY_LIMITS_MAX)
         count(&metrics->limit[verdict->limit][counter]);
+    if (denied)
+        tell_refusal(session->door->loop, verdict, cost);
 }
 
 void wr_resp_check_prepare(struct wr_resp_session *session, struct wr_resp_call *call)
@@ -239,7 +261,7 @@ void wr_resp_check_run(struct wr_resp_session *session, const struct wr_resp_cal
         if (session->out.size - session->out.len < WR_RESP_REPLY_MAX)
             wr_resp_flush(session);
         write_verdict(session, &verdicts[i], now, 0);
-        count_verdict(session, &verdicts[i]);
+        count_verdict(session, &verdicts[i], charges[i].cost_units);
     }
 }
 
@@ -296,7 +318,7 @@ static void write_reservation(struct wr_resp_session *session, struct weir_answe
         wr_resp_text(&session->out, id);
     else
         wr_resp_null(&session->out);
-    count_verdict(session, &answer->verdicts[0]);
+    count_verdict(session, &answer->verdicts[0], answer->cost_units);
 }
 
 void wr_resp_reserve(struct wr_resp_session *session, const struct wr_resp_call *call)

@@ -4,9 +4,19 @@
  * allocation, and a flood costs no more than its writes. What does not fit is cut inside a value,
  * never in the structure around it: room for the end is kept back.
  *
+ * Standard error may be a pipe or a socket that nobody reads. Making it non-blocking would make the
+ * terminal or pipe so for every program that shares it. So wr_log_try asks poll(2) first: a pipe
+ * that is writable takes a page, and a line is no longer. Two that ask at once could both hear yes;
+ * hence the mutex, which wr_log_try does not wait for long either.
+ *
  * Rejected: syslog(3): its socket may block, and journald reads standard error as well. */
 #include "serve/log.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -14,14 +24,26 @@
 
 #include "base/clock.h"
 #include "base/units.h"
+#include "wire/utf8.h"
+
+#define TRIES 100 /* for the mutex: another line is being written, which takes microseconds */
 
 static bool log_json;
 static enum wr_log_level log_least = WR_LOG_INFO;
+static pthread_mutex_t log_mutex = PTHREAD_MUTEX_INITIALIZER;
 
 void wr_log_setup(bool json, enum wr_log_level least)
 {
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && errno == EBADF)
+            (void)open("/dev/null", O_RDWR); /* gets the lowest number that is free: this one */
     log_json = json;
     log_least = least;
+}
+
+bool wr_log_wants(enum wr_log_level level)
+{
+    return level >= log_least;
 }
 
 struct line {
@@ -43,35 +65,64 @@ static void put_text(struct line *line, const char *text)
     put(line, text, strlen(text));
 }
 
-/* |text| in quotes. JSON's escapes serve the text form too. Bytes above ASCII pass: doors check
- * UTF-8 where they take text in, and a journal shows what is not. */
-static void put_quoted(struct line *line, const char *text)
+/* The character at |p| and its length; what is no UTF-8 is U+FFFD, one byte long. */
+static uint32_t read_char(const unsigned char *p, size_t left, size_t *len)
+{
+    uint32_t c;
+
+    *len = 1;
+    if (p[0] < 0x80)
+        return p[0];
+    *len = wr_utf8_sequence(p, left);
+    if (*len == 0) {
+        *len = 1;
+        return 0xfffd;
+    }
+    c = p[0] & (0x7fU >> *len);
+    for (size_t i = 1; i < *len; i++)
+        c = c << 6 | (p[i] & 0x3fU);
+    return c;
+}
+
+/* Controls of terminals (C0, C1), ends of line, and what turns the order of what is seen. */
+static bool is_unseen(uint32_t c)
+{
+    return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x200e || c == 0x200f ||
+           (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069) || c == 0xfeff ||
+           c == 0xfffd;
+}
+
+/* |text| in quotes. JSON's escapes serve the text form too. */
+static void put_quoted(struct line *line, const char *text, size_t len)
 {
     char escaped[8];
+    size_t n;
 
     put(line, "\"", 1);
-    for (; *text != '\0' && line->end - line->at > (ptrdiff_t)sizeof escaped; text++) {
-        unsigned char c = (unsigned char)*text;
+    for (size_t i = 0; i < len && line->end - line->at > (ptrdiff_t)sizeof escaped; i += n) {
+        uint32_t c = read_char((const unsigned char *)text + i, len - i, &n);
         if (c == '"' || c == '\\') {
             escaped[0] = '\\';
             escaped[1] = (char)c;
             put(line, escaped, 2);
-        } else if (c < 0x20 || c == 0x7f) {
-            (void)snprintf(escaped, sizeof escaped, "\\u%04x", c);
+        } else if (is_unseen(c)) {
+            (void)snprintf(escaped, sizeof escaped, "\\u%04x", c & 0xffffU);
             put(line, escaped, 6);
         } else {
-            put(line, text, 1);
+            put(line, text + i, n);
         }
     }
     put(line, "\"", 1);
 }
 
-static bool is_bare(const char *text)
+static bool is_bare(const struct wr_log_value *value)
 {
-    for (const char *c = text; *c != '\0'; c++)
-        if (*c <= 0x20 || *c == '"' || *c == '\\' || *c == '=' || *c == 0x7f)
-            return false;
-    return *text != '\0';
+    for (size_t i = 0; i < value->len; i++) {
+        char c = value->text[i];
+        if (c <= 0x20 || c == '"' || c == '\\' || c == '=' || c == 0x7f)
+            return false; /* |c| is signed: nothing above ASCII is bare */
+    }
+    return value->len > 0;
 }
 
 static void put_time(struct line *line, int64_t unix_ns)
@@ -97,10 +148,10 @@ static void put_value(struct line *line, bool json, const struct wr_log_value *v
     if (value->text == NULL) {
         (void)snprintf(number, sizeof number, "%lld", (long long)value->number);
         put_text(line, number);
-    } else if (!json && is_bare(value->text)) {
-        put_text(line, value->text);
+    } else if (!json && is_bare(value)) {
+        put(line, value->text, value->len);
     } else {
-        put_quoted(line, value->text);
+        put_quoted(line, value->text, value->len);
     }
 }
 
@@ -116,7 +167,7 @@ size_t wr_log_format(char *out, size_t size, bool json, int64_t unix_ns, enum wr
     put_text(&line, names[level]);
     put_text(&line, json ? "\",\"event\":" : " ");
     if (json)
-        put_quoted(&line, event);
+        put_quoted(&line, event, strlen(event));
     else
         put_text(&line, event);
     for (size_t i = 0; i < count && line.end - line.at > 64; i++)
@@ -127,16 +178,56 @@ size_t wr_log_format(char *out, size_t size, bool json, int64_t unix_ns, enum wr
     return (size_t)(line.at - out);
 }
 
+/* A whole line at |text|, of WR_LOG_LINE_MAX bytes; its length. */
+static size_t make_line(char *text, enum wr_log_level level, const char *event,
+                        const struct wr_log_value *values, size_t count)
+{
+    size_t len = wr_log_format(text, WR_LOG_LINE_MAX - 1, log_json, wr_clock_wall().ns, level,
+                               event, values, count);
+
+    text[len] = '\n';
+    return len + 1;
+}
+
 void wr_log_write(enum wr_log_level level, const char *event, const struct wr_log_value *values,
                   size_t count)
 {
     char text[WR_LOG_LINE_MAX];
     size_t len;
 
-    if (level < log_least)
+    if (!wr_log_wants(level))
         return;
-    len = wr_log_format(text, sizeof text - 1, log_json, wr_clock_wall().ns, level, event, values,
-                        count);
-    text[len] = '\n';
-    (void)!write(STDERR_FILENO, text, len + 1);
+    len = make_line(text, level, event, values, count);
+    (void)pthread_mutex_lock(&log_mutex);
+    (void)!write(STDERR_FILENO, text, len);
+    (void)pthread_mutex_unlock(&log_mutex);
+}
+
+static bool lock_soon(void)
+{
+    for (int i = 0; i < TRIES; i++) {
+        if (pthread_mutex_trylock(&log_mutex) == 0)
+            return true;
+        (void)sched_yield();
+    }
+    return false;
+}
+
+bool wr_log_try(enum wr_log_level level, const char *event, const struct wr_log_value *values,
+                size_t count)
+{
+    struct pollfd ready = {STDERR_FILENO, POLLOUT, 0};
+    char text[WR_LOG_LINE_MAX];
+    size_t len;
+    bool written;
+
+    if (!wr_log_wants(level))
+        return true;
+    len = make_line(text, level, event, values, count);
+    if (!lock_soon())
+        return false;
+    written = poll(&ready, 1, 0) == 1 && (ready.revents & POLLOUT) != 0 &&
+              write(STDERR_FILENO, text, len) == (ssize_t)len;
+    (void)pthread_mutex_unlock(&log_mutex);
+    return written;
 }

@@ -107,6 +107,7 @@ static void close_all(struct wr_worker *worker)
     uv_close((uv_handle_t *)&worker->prepare, NULL);
     uv_close((uv_handle_t *)&worker->check, NULL);
     uv_close((uv_handle_t *)&worker->look, NULL);
+    wr_refused_close(&worker->loop);
     uv_walk(&worker->loop.uv, let_go, NULL);
 }
 
@@ -119,6 +120,7 @@ static void on_wake(uv_async_t *wake)
     (void)__atomic_add_fetch(&worker->turns, 1, __ATOMIC_RELAXED);
     if (next != NULL) {
         struct wr_handle *before = worker->loop.handle;
+        wr_refused_forget(&worker->loop);
         wr_totals_swap(wr_server_totals(worker->loop.server), &worker->loop, next);
         wr_handle_unref(before);
         worker->loop.now_ns = 0; /* another arena may have another clock */
@@ -201,6 +203,7 @@ static struct wr_worker *prepare(struct wr_server *server, unsigned index, struc
     (void)uv_prepare_init(&worker->loop.uv, &worker->prepare);
     (void)uv_check_init(&worker->loop.uv, &worker->check);
     (void)uv_timer_init(&worker->loop.uv, &worker->look);
+    wr_refused_open(&worker->loop);
     worker->wake.data = worker->prepare.data = worker->check.data = worker->look.data = worker;
     (void)uv_prepare_start(&worker->prepare, on_prepare);
     (void)uv_check_start(&worker->check, on_check);

@@ -38,7 +38,8 @@ struct wr_metrics {
     uint64_t limit[WR_POLICY_LIMITS_MAX][WR_LIMIT_COUNTERS]; /* by index in the policy in force */
 };
 
-/* Count an answer: once by its outcome, once for each limit in it. */
+/* Count an answer (by refused.h's wr_refused_answer): once by its outcome, once for each limit in
+ * it. */
 void wr_metrics_answer(struct wr_metrics *metrics, const struct weir_answer *answer);
 
 /* Count a request that no limit of the policy decided. */

@@ -77,6 +77,32 @@ static void add_limit_headers(struct wr_rls_scratch *scratch, struct wr_rate_res
     }
 }
 
+static uint64_t hits_of(const struct wr_rate_request *request, size_t descriptor)
+{
+    const struct wr_descriptor *d = &request->descriptors[descriptor];
+
+    return d->has_hits ? d->hits : request->hits > 0 ? request->hits : 1;
+}
+
+/* A refusal is spoken of by the first rule that is over. */
+static void count(struct wr_loop *loop, const struct wr_rate_request *request, enum wr_door_id door,
+                  const struct wr_rate_response *out)
+{
+    struct wr_refusal refusal = {.door = door, .limit = "(override)", .reason = "limit"};
+    size_t i = 0;
+
+    wr_metrics_outcome(&loop->metrics, out->code == WR_RATE_OVER_LIMIT ? WEIR_DENY : WEIR_ALLOW);
+    while (i < out->count && out->statuses[i].code != WR_RATE_OVER_LIMIT)
+        i++;
+    if (out->code != WR_RATE_OVER_LIMIT || i == out->count)
+        return;
+    if (out->statuses[i].rule != NULL)
+        refusal.limit = out->statuses[i].rule;
+    refusal.retry_after_ns = out->statuses[i].reset_s * WR_NS_PER_S;
+    refusal.cost_units = (int64_t)wr_min_u64(hits_of(request, i), INT64_MAX);
+    wr_refused_tell(loop, &refusal);
+}
+
 static int by_configuration(struct wr_loop *loop, const struct wr_rate_request *request,
                             struct wr_rls_scratch *scratch, struct wr_rate_response *out,
                             const char **why)
@@ -87,8 +113,7 @@ static int by_configuration(struct wr_loop *loop, const struct wr_rate_request *
     if (result == WEIR_ENOENT) /* not a domain of its */
         return result;
     if (result == 0)
-        wr_metrics_outcome(&loop->metrics,
-                           out->code == WR_RATE_OVER_LIMIT ? WEIR_DENY : WEIR_ALLOW);
+        count(loop, request, scratch->door, out);
     if (result == WEIR_EFULL)
         *why = "too many different limit overrides";
     else if (result != 0)
@@ -251,7 +276,7 @@ static int by_limits(struct wr_loop *loop, const struct wr_rate_request *request
         *why = "the request is out of range";
         return result;
     }
-    wr_metrics_answer(&loop->metrics, answer);
+    wr_refused_answer(loop, scratch->door, &d.request, answer);
     out->code = answer->outcome == WEIR_DENY ? WR_RATE_OVER_LIMIT : WR_RATE_OK;
     out->count = request->count;
     describe_answer(weir, answer, out);

@@ -11,6 +11,7 @@ struct wr_rls_scratch {
     char headers[WEIR_HEADERS_BYTES];
     char body[WEIR_PROBLEM_BYTES];
     struct weir_answer answer;
+    enum wr_door_id door; /* that it is of; set once */
 };
 
 /* Decide |request|. Texts in |out| live until |scratch| is used again or the policy changes.

@@ -19,6 +19,7 @@
 
 #include "policy/policy.h"
 #include "serve/metrics.h"
+#include "serve/refused.h"
 #include "weir/weir.h"
 
 struct wr_server;
@@ -54,6 +55,7 @@ struct wr_loop {
     struct wr_server *server;
     unsigned index;
     struct wr_handle *handle;  /* the policy this loop decides by; changed only between turns */
+    struct wr_refused refused; /* refused.c's */
     struct wr_metrics metrics; /* written by this loop alone, read by the admin door */
     bool draining;             /* a door opened by drain(): answers, then closes */
     int64_t now_ns;            /* private: of this turn; 0: not read yet */

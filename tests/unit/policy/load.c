@@ -12,10 +12,9 @@ static void test_top_level(void **state)
     expect_errors("", "1:1: error: expected a policy, found nothing\n");
     expect_errors("# nothing\n", "1:1: error: expected a policy, found nothing\n");
     expect_errors("---\n", "1:1: error: expected a policy, found nothing\n");
-    expect_errors(
-        "[]\n",
-        "1:1: error: a policy: expected a map with version, arena, identity, "
-        "costs, limits, bans, answers, routes, listen, envoy_ratelimit or store, found a list\n");
+    expect_errors("[]\n", "1:1: error: a policy: expected a map with version, arena, identity, "
+                          "costs, limits, bans, answers, routes, listen, envoy_ratelimit, store or "
+                          "log, found a list\n");
     expect_errors(LIMITS, "1:1: error: expected version: 1 in a policy, found none\n");
     expect_errors("version: 2\n" LIMITS, "1:10: error: version: expected 1, found \"2\"\n");
     expect_errors("version: 1\n", "1:1: error: expected limits in a policy, found none\n");
@@ -27,12 +26,12 @@ static void test_top_level(void **state)
         "version: 1\nlistne: {}\n" LIMITS,
         "2:1: error: unknown key \"listne\" in a policy: did you mean \"listen\"? "
         "(expected version, arena, "
-        "identity, costs, limits, bans, answers, routes, listen, envoy_ratelimit or store)\n");
+        "identity, costs, limits, bans, answers, routes, listen, envoy_ratelimit, store or log)\n");
     expect_errors("version: 1\nlimit: []\n",
                   "1:1: error: expected limits in a policy, found none\n"
                   "2:1: error: unknown key \"limit\" in a policy: did you mean \"limits\"? "
                   "(expected version, arena, identity, costs, limits, bans, answers, routes, "
-                  "listen, envoy_ratelimit or store)\n");
+                  "listen, envoy_ratelimit, store or log)\n");
 }
 
 static void test_all_errors_at_once(void **state)

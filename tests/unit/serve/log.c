@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -45,6 +46,38 @@ static void test_json(void **state)
            "\"n\":9223372036854775807}");
 }
 
+/* |bytes| as a value, between the quotes. */
+static void expect_escaped(const char *bytes, size_t len, const char *expected)
+{
+    const struct wr_log_value value = wr_log_slice("a", (struct weir_slice){bytes, len});
+    char line[WR_LOG_LINE_MAX], whole[256];
+
+    for (int json = 0; json < 2; json++) {
+        size_t n = wr_log_format(line, sizeof line, json != 0, WHEN, WR_LOG_INFO, "x", &value, 1);
+        (void)snprintf(whole, sizeof whole, json != 0 ? ",\"a\":\"%s\"}" : " a=\"%s\"", expected);
+        assert_true(n >= strlen(whole));
+        assert_string_equal(line + n - strlen(whole), whole);
+    }
+}
+
+static void test_what_others_wrote(void **state)
+{
+    (void)state;
+    expect_escaped("a\0b\r\n", 5, "a\\u0000b\\u000d\\u000a");
+    expect_escaped("\x1b[2J\x7f", 5, "\\u001b[2J\\u007f");
+    expect_escaped("\xc2\x9b"
+                   "2J",
+                   4, "\\u009b2J"); /* CSI in one character */
+    expect_escaped("\xc2\xa0\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80", 11,
+                   "\xc2\xa0\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80");
+    expect_escaped("\xe2\x80\xae"
+                   "fdp.exe",
+                   10, "\\u202efdp.exe"); /* right to left */
+    expect_escaped("\xe2\x80\xa8\xe2\x81\xa6\xef\xbb\xbf", 9, "\\u2028\\u2066\\ufeff");
+    expect_escaped("a\xff\xc3", 3, "a\\ufffd\\ufffd");
+    expect_escaped("\xc0\xaf\xed\xa0\x80", 5, "\\ufffd\\ufffd\\ufffd\\ufffd\\ufffd");
+}
+
 static void test_what_does_not_fit_is_cut_inside_a_value(void **state)
 {
     static char text[10000];
@@ -70,6 +103,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_text),
         cmocka_unit_test(test_json),
+        cmocka_unit_test(test_what_others_wrote),
         cmocka_unit_test(test_what_does_not_fit_is_cut_inside_a_value),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
