@@ -148,7 +148,8 @@ def test_a_proxy_that_asks(stage):
     for name in ("X-Original-Method", "X-Forwarded-Method"):
         assert stage.ask("/search/5", **{name.replace("-", "_"): "POST"}).status == 429, name
     assert stage.ask("/search/6", X_Api_Key="k").status == 429  # still the same address
-    if stage.name != "caddy":  # which drops the field where it does not trust the caller
+    # Caddy drops the field where it does not trust the caller; Envoy appends its own address in place of a loopback one.
+    if stage.name not in ("caddy", "envoy"):
         assert stage.ask("/search/7", X_Forwarded_For="192.0.2.7").status == 200
 
 
