@@ -92,8 +92,8 @@ struct wr_backend_state {
 struct wr_backend_ops {
     const char *name; /* redis, sentinel, cluster, memcached, ring */
     /* Decide |call|, all or none. call->done is called exactly once: within the store's deadline,
-     * never from within take itself unless the call is refused at once (WR_REMOTE_GONE with
-     * TROUBLE_BREAKER).
+     * never from within take itself unless the call is refused at once (WR_REMOTE_GONE, nothing was
+     * asked: TROUBLE_BREAKER, or TROUBLE_BUSY with too many calls under way).
      */
     void (*take)(void *backend, struct wr_remote_call *call);
     /* Without an answer; may be lost with the store, never doubled. |charge| is copied. */

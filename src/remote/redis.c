@@ -1,0 +1,251 @@
+/* redis.c - the backend's functions, its opening and its end.
+ *
+ * What the policy says is copied: a reload frees the policy while calls of the old backend are
+ * still under way. The store's memory goes when libuv has closed its last handle; until then
+ * callbacks may come, and find |closing|. */
+#include "remote/redis.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "remote/redis_store.h"
+
+#define BEAT_MS 1000
+
+/* ---- deciding ------------------------------------------------------------------------------- */
+
+static void refuse(struct wr_redis_store *store, struct wr_remote_call *call,
+                   enum wr_remote_trouble trouble)
+{
+    store->state.gone[trouble]++;
+    call->trouble = trouble;
+    call->done(call, WR_REMOTE_GONE);
+}
+
+static void take(void *backend, struct wr_remote_call *call)
+{
+    struct wr_redis_store *store = backend;
+    struct wr_redis_ticket *ticket =
+        store->closing ? NULL : wr_redis_ticket_new(store, WR_REDIS_TAKE);
+    enum wr_remote_trouble trouble;
+
+    store->state.calls++;
+    if (ticket == NULL) {
+        refuse(store, call, WR_TROUBLE_BUSY);
+        return;
+    }
+    ticket->call = call;
+    ticket->left = (UINT32_C(1) << call->count) - 1;
+    wr_redis_wait(ticket);
+    trouble = wr_redis_advance(ticket);
+    if (trouble == WR_TROUBLE_NONE)
+        return;
+    wr_redis_queue_leave(ticket);
+    wr_redis_ticket_free(ticket);
+    refuse(store, call, trouble);
+}
+
+static void order(struct wr_redis_store *store, enum wr_redis_op op,
+                  const struct wr_remote_charge *charge, int64_t units)
+{
+    struct wr_redis_ticket *ticket = store->closing ? NULL : wr_redis_ticket_new(store, op);
+
+    if (ticket == NULL)
+        return;
+    if (!wr_redis_ticket_keep(ticket, charge, 1, 0)) {
+        wr_redis_ticket_free(ticket);
+        return;
+    }
+    ticket->kept[0].charge.cost = units;
+    ticket->asked = 1;
+    wr_redis_order(ticket);
+}
+
+static void refund(void *backend, const struct wr_remote_charge *charge, int64_t units,
+                   int64_t now_ns)
+{
+    (void)now_ns;
+    order(backend, WR_REDIS_REFUND, charge, units);
+}
+
+static void force(void *backend, const struct wr_remote_charge *charge, int64_t units,
+                  int64_t now_ns)
+{
+    (void)now_ns;
+    order(backend, WR_REDIS_FORCE, charge, units);
+}
+
+static void drop(void *backend, const struct wr_remote_charge *charge)
+{
+    order(backend, WR_REDIS_DROP, charge, 0);
+}
+
+static void state(const void *backend, struct wr_backend_state *out)
+{
+    *out = ((const struct wr_redis_store *)backend)->state;
+}
+
+/* ---- the end -------------------------------------------------------------------------------- */
+
+static void free_text(char *text)
+{
+    if (text != NULL)
+        explicit_bzero(text, strlen(text));
+    free(text);
+}
+
+static void free_addresses(struct wr_redis_store *store)
+{
+    for (size_t i = 0; i < store->address_count; i++) {
+        free((void *)(uintptr_t)store->addresses[i].host);
+        free((void *)(uintptr_t)store->addresses[i].path);
+    }
+    free(store->addresses);
+}
+
+static void free_store(struct wr_redis_store *store)
+{
+    wr_redis_tickets_free(store);
+    free_addresses(store);
+    free(store->prefix);
+    free(store->master);
+    free(store->user);
+    free_text(store->password);
+    free(store->password_file);
+    free_text(store->sentinel_password);
+    if (store->greeting[0].bytes != NULL)
+        redisFreeCommand((char *)(uintptr_t)store->greeting[0].bytes);
+    free(store->scratch);
+    free(store);
+}
+
+void wr_redis_store_release(struct wr_redis_store *store)
+{
+    if (--store->handles == 0)
+        free_store(store);
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+    wr_redis_store_release(handle->data);
+}
+
+static void close_handles(struct wr_redis_store *store)
+{
+    uv_close((uv_handle_t *)&store->timer, on_closed);
+    uv_close((uv_handle_t *)&store->beat, on_closed);
+    uv_close((uv_handle_t *)&store->idle, on_closed);
+    uv_close((uv_handle_t *)&store->check, on_closed);
+}
+
+static void close_backend(void *backend)
+{
+    struct wr_redis_store *store = backend;
+
+    store->closing = true;
+    wr_redis_abandon_all(store);
+    store->router->stop(store);
+    close_handles(store);
+}
+
+/* ---- opening -------------------------------------------------------------------------------- */
+
+static bool copy_text(char **out, const char *text)
+{
+    *out = text == NULL ? NULL : strdup(text);
+    return text == NULL || *out != NULL;
+}
+
+static bool copy_addresses(struct wr_redis_store *out, const struct wr_policy_store *store)
+{
+    out->addresses = calloc(store->address_count, sizeof *out->addresses);
+    if (out->addresses == NULL)
+        return false;
+    for (size_t i = 0; i < store->address_count; i++) {
+        const struct wr_policy_address *from = &store->addresses[i];
+        char *host, *path;
+        bool ok = copy_text(&host, from->host);
+        ok = copy_text(&path, from->path) && ok;
+        out->addresses[i] =
+            (struct wr_policy_address){.host = host, .port = from->port, .path = path};
+        out->address_count++;
+        if (!ok)
+            return false;
+    }
+    return true;
+}
+
+static bool copy_policy(struct wr_redis_store *out, const struct wr_policy_store *store)
+{
+    out->deadline_ns = store->deadline_ns;
+    out->state.nodes = store->nodes == 0 ? 1 : store->nodes;
+    if (!copy_addresses(out, store) || !copy_text(&out->prefix, store->prefix) ||
+        !copy_text(&out->master, store->master) ||
+        !copy_text(&out->sentinel_password, store->sentinel_password) ||
+        !copy_text(&out->user, store->user) || !copy_text(&out->password, store->password) ||
+        !copy_text(&out->password_file, store->password_file))
+        return false;
+    out->login =
+        (struct wr_redis_login){out->user, out->password, out->password_file, store->database};
+    out->sentinel_login = (struct wr_redis_login){.password = out->sentinel_password};
+    return true;
+}
+
+static void on_beat(uv_timer_t *timer)
+{
+    struct wr_redis_store *store = timer->data;
+    int64_t now_ns = wr_redis_now_ns();
+
+    store->router->beat(store, now_ns);
+    wr_redis_orders_beat(store, now_ns);
+    wr_redis_members_beat(store, now_ns);
+}
+
+static void open_handles(struct wr_redis_store *store)
+{
+    (void)uv_timer_init(store->loop, &store->timer);
+    (void)uv_timer_init(store->loop, &store->beat);
+    (void)uv_idle_init(store->loop, &store->idle);
+    (void)uv_check_init(store->loop, &store->check);
+    store->timer.data = store->beat.data = store->idle.data = store->check.data = store;
+    store->handles = 4;
+    /* The first one comes soon, at a moment of its own. */
+    (void)uv_timer_start(&store->beat, on_beat, store->random % BEAT_MS / 10, BEAT_MS);
+}
+
+static const struct wr_backend_ops ops[] = {
+    [WR_STORE_REDIS] = {"redis", take, refund, force, drop, state, close_backend},
+    [WR_STORE_SENTINEL] = {"sentinel", take, refund, force, drop, state, close_backend},
+    [WR_STORE_CLUSTER] = {"cluster", take, refund, force, drop, state, close_backend},
+};
+
+static const struct wr_redis_router *const routers[] = {
+    [WR_STORE_REDIS] = &wr_redis_single,
+};
+
+int wr_redis_open(struct wr_backend *out, uv_loop_t *loop, const struct wr_policy_store *policy)
+{
+    struct wr_redis_store *store = calloc(1, sizeof *store);
+
+    *out = (struct wr_backend){0};
+    if (store == NULL)
+        return WEIR_ENOMEM;
+    if (!wr_redis_tickets_init(store) || !copy_policy(store, policy) ||
+        !wr_redis_load_command(&store->greeting[0])) {
+        free_store(store);
+        return WEIR_ENOMEM;
+    }
+    store->greeting_count = 1;
+    store->loop = loop;
+    store->router = routers[policy->kind];
+    wr_remote_member(store->member);
+    store->random = store->member[0] ^ (uint64_t)(uintptr_t)store ^ (uint64_t)wr_redis_now_ns();
+    open_handles(store);
+    wr_redis_note(store, NULL, "not connected yet");
+    if (!store->router->start(store)) {
+        close_handles(store);
+        return WEIR_ENOMEM;
+    }
+    *out = (struct wr_backend){&ops[policy->kind], store};
+    return 0;
+}

@@ -1,0 +1,79 @@
+/* redis_greet.c - who we are.
+ *
+ * The password file is read at every connection, so that a password can be changed on both sides
+ * without a restart; it is a small local file, which a loop may read. Its first line counts. */
+#include "remote/redis_greet.h"
+
+#include <stdio.h>
+#include <string.h>
+
+const struct wr_redis_greeting wr_redis_greet_name = {0};
+
+static bool add(struct wr_redis_greets *greets, int argc, const char **argv)
+{
+    char *bytes = NULL;
+    int len = redisFormatCommandArgv(&bytes, argc, argv, NULL);
+
+    if (len < 0)
+        return false;
+    greets->bytes[greets->count] = bytes;
+    greets->len[greets->count++] = (size_t)len;
+    return true;
+}
+
+static bool read_password(const char *path, char out[WR_REDIS_PASSWORD_MAX])
+{
+    FILE *file = fopen(path, "re");
+    bool ok;
+
+    out[0] = '\0';
+    if (file == NULL)
+        return false;
+    ok = fgets(out, WR_REDIS_PASSWORD_MAX, file) != NULL;
+    (void)fclose(file);
+    out[strcspn(out, "\r\n")] = '\0';
+    return ok;
+}
+
+static bool add_auth(struct wr_redis_greets *greets, const struct wr_redis_login *login)
+{
+    char from_file[WR_REDIS_PASSWORD_MAX];
+    const char *password = login->password;
+    bool ok;
+
+    if (login->password_file != NULL) {
+        if (!read_password(login->password_file, from_file))
+            return false;
+        password = from_file;
+    }
+    if (password == NULL)
+        return true;
+    if (login->user == NULL)
+        ok = add(greets, 2, (const char *[]){"AUTH", password});
+    else
+        ok = add(greets, 3, (const char *[]){"AUTH", login->user, password});
+    explicit_bzero(from_file, sizeof from_file);
+    return ok;
+}
+
+bool wr_redis_greets_make(struct wr_redis_greets *greets, const struct wr_redis_login *login)
+{
+    char database[16];
+
+    *greets = (struct wr_redis_greets){0};
+    if (!add_auth(greets, login))
+        return false;
+    (void)snprintf(database, sizeof database, "%u", login->database);
+    if (login->database != 0 && !add(greets, 2, (const char *[]){"SELECT", database}))
+        return false;
+    return add(greets, 3, (const char *[]){"CLIENT", "SETNAME", "weir"});
+}
+
+void wr_redis_greets_free(struct wr_redis_greets *greets)
+{
+    for (size_t i = 0; i < greets->count; i++) {
+        explicit_bzero(greets->bytes[i], greets->len[i]);
+        redisFreeCommand(greets->bytes[i]);
+    }
+    greets->count = 0;
+}

@@ -1,0 +1,24 @@
+/* redis_greet.h - the commands by which a connection makes itself known: AUTH, SELECT, CLIENT
+ * SETNAME. */
+#ifndef WR_REMOTE_REDIS_GREET_H
+#define WR_REMOTE_REDIS_GREET_H
+
+#include "remote/redis_link.h"
+
+#define WR_REDIS_GREETS_MAX 3
+#define WR_REDIS_PASSWORD_MAX 1024 /* bytes of a password file's first line, with a terminator */
+
+struct wr_redis_greets {
+    size_t count; /* the last one is CLIENT SETNAME */
+    char *bytes[WR_REDIS_GREETS_MAX];
+    size_t len[WR_REDIS_GREETS_MAX];
+};
+
+/* Stands for CLIENT SETNAME, which may be refused: a name is for people. */
+extern const struct wr_redis_greeting wr_redis_greet_name;
+
+/* False: no memory, or the password file cannot be read. Free it in either case. */
+bool wr_redis_greets_make(struct wr_redis_greets *greets, const struct wr_redis_login *login);
+void wr_redis_greets_free(struct wr_redis_greets *greets);
+
+#endif

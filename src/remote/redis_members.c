@@ -1,0 +1,84 @@
+/* redis_members.c - how many processes of weir share the store.
+ *
+ * Each puts its random name into the sorted set <prefix>:nodes, at the moment that the store's
+ * clock says, every BEAT_NS, and counts those that did so within three beats. A process that has
+ * just ended is counted for that long; one behind a broken network no longer is, and knows how many
+ * there were before.
+ *
+ * Every loop of a process does so under the process's one name, so loops are not counted. A script
+ * of its own, small enough to be sent whole: it must not depend on what is in the server's cache.
+ * Where an ACL does not let us (NOPERM), the number stays what the policy says. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "remote/redis_slot.h"
+#include "remote/redis_store.h"
+
+#define BEAT_NS (5 * WR_NS_PER_S)
+#define SEEN_MS "15000"
+#define NODES_MAX 100000
+
+static const char script[] = "local t = redis.call('TIME')\n"
+                             "local now = t[1] * 1000 + (t[2] - t[2] % 1000) / 1000\n"
+                             "redis.call('ZADD', KEYS[1], now, ARGV[1])\n"
+                             "redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now - ARGV[2])\n"
+                             "redis.call('ZREMRANGEBYSCORE', KEYS[1], now + ARGV[2], '+inf')\n"
+                             "redis.call('PEXPIRE', KEYS[1], ARGV[2])\n"
+                             "return redis.call('ZCARD', KEYS[1])\n";
+
+static int make_key(const struct wr_redis_store *store, char *out, size_t size)
+{
+    return snprintf(out, size, "%s:nodes", store->prefix);
+}
+
+uint16_t wr_redis_members_slot(const struct wr_redis_store *store)
+{
+    char key[256];
+    int len = make_key(store, key, sizeof key);
+
+    return wr_redis_slot(key, (size_t)len);
+}
+
+size_t wr_redis_members_encode(struct wr_redis_store *store)
+{
+    char key[256], name[40], *bytes = NULL;
+    const char *argv[] = {"EVAL", script, "1", key, name, SEEN_MS};
+    int len;
+
+    (void)make_key(store, key, sizeof key);
+    (void)snprintf(name, sizeof name, "%016" PRIx64 "%016" PRIx64, store->member[0],
+                   store->member[1]);
+    len = redisFormatCommandArgv(&bytes, 6, argv, NULL);
+    if (len < 0 || !wr_redis_reserve_scratch(store, (size_t)len)) {
+        redisFreeCommand(bytes);
+        return 0;
+    }
+    memcpy(store->scratch, bytes, (size_t)len);
+    redisFreeCommand(bytes);
+    return (size_t)len;
+}
+
+void wr_redis_members_answer(struct wr_redis_store *store, const struct redisReply *reply)
+{
+    if (reply->type == REDIS_REPLY_INTEGER && reply->integer >= 1 && reply->integer <= NODES_MAX)
+        store->state.nodes = (unsigned)reply->integer;
+}
+
+void wr_redis_members_beat(struct wr_redis_store *store, int64_t now_ns)
+{
+    struct wr_redis_ticket *ticket;
+
+    if (store->counted_ns != 0 && now_ns - store->counted_ns < BEAT_NS)
+        return;
+    ticket = wr_redis_ticket_new(store, WR_REDIS_MEMBERS);
+    if (ticket == NULL)
+        return;
+    store->counted_ns = now_ns;
+    /* With a deadline, unlike other orders: it is also how an idle connection shows that it lives.
+     */
+    wr_redis_wait(ticket);
+    if (wr_redis_dispatch(ticket) != WR_TROUBLE_NONE)
+        wr_redis_finish(ticket, WR_REMOTE_GONE, WR_TROUBLE_NONE);
+}

@@ -1,0 +1,244 @@
+/* redis_store.h - what the three Redis backends share: calls under way (tickets), servers (nodes),
+ * and a router that says which server a charge lies on. Internal to src/remote/redis*.c. */
+#ifndef WR_REMOTE_REDIS_STORE_H
+#define WR_REMOTE_REDIS_STORE_H
+
+#include <uv.h>
+
+#include "engine/backend.h"
+#include "policy/policy.h"
+#include "remote/breaker.h"
+#include "remote/redis_link.h"
+#include "remote/script.h"
+
+#define WR_REDIS_CALLS_MAX 4096 /* under way at once, those whose caller gave up included */
+#define WR_REDIS_NODES_MAX 128  /* primaries of a cluster */
+#define WR_REDIS_REDIRECTIONS_MAX 5
+#define WR_REDIS_SCRIPT_TRIES 3
+#define WR_REDIS_ORDERS_MAX 2048             /* of the calls: refunds and the like */
+#define WR_REDIS_ORDER_NS (10 * WR_NS_PER_S) /* how long one waits for its server */
+
+struct wr_redis_store;
+struct wr_redis_node;
+
+enum wr_redis_op {
+    WR_REDIS_TAKE,
+    WR_REDIS_JUDGE, /* what it would say; takes nothing: another slot refused */
+    WR_REDIS_REFUND,
+    WR_REDIS_FORCE,
+    WR_REDIS_DROP,
+    WR_REDIS_MEMBERS, /* be counted, and count: redis_members.c */
+};
+
+/* A charge that outlives its call. */
+struct wr_redis_kept {
+    struct wr_remote_charge charge;
+    struct wr_limit limit;
+    char name[WR_NAME_MAX + 1];
+};
+
+/* A call under way, or an order that nobody waits for. One command of it at a time is at a server.
+ */
+struct wr_redis_ticket {
+    struct wr_redis_ticket *previous, *next; /* in |queue|, in the order of due_ns; or next free */
+    struct wr_redis_queue *queue;            /* NULL: in none */
+    struct wr_redis_store *store;
+    struct wr_redis_node *node;  /* on whose connection it is or waits; NULL: nobody knows yet */
+    struct wr_remote_call *call; /* NULL: nobody waits, or no longer */
+    struct wr_redis_kept *kept;  /* then: count of them */
+    int64_t due_ns;
+    uint64_t sent_as; /* number of its command on its connection */
+    uint32_t asked;   /* charges in the command under way: bits of call->charge or kept */
+    uint32_t left;    /* charges not asked yet */
+    uint32_t taken;   /* charges that earlier commands took */
+    uint32_t shadow;  /* of kept: those that decide nothing */
+    uint8_t op;       /* enum wr_redis_op */
+    uint8_t count;    /* of kept */
+    uint8_t redirections, script_tries;
+    bool sent;   /* its command is under way */
+    bool late;   /* and its caller has been told that it is gone */
+    bool asking; /* ASK brought it here */
+};
+
+/* Tickets in the order in which they are due. */
+struct wr_redis_queue {
+    struct wr_redis_ticket *first, *last;
+};
+
+/* What differs between one server, a primary found by sentinels, and a cluster. */
+struct wr_redis_router {
+    const char *name;
+    bool (*start)(struct wr_redis_store *store);
+    /* The charges of |ticket| among |left| that can be in one command; not 0 where |left| is not.
+     */
+    uint32_t (*group)(struct wr_redis_store *store, const struct wr_redis_ticket *ticket,
+                      uint32_t left);
+    /* Whom to ask for what ticket->asked names. NULL: it is being found out. */
+    struct wr_redis_node *(*route)(struct wr_redis_store *store, struct wr_redis_ticket *ticket);
+    /* An answer that is none, to a ticket whose caller waits. True: it is taken care of, the ticket
+     * asks again. */
+    bool (*redirected)(struct wr_redis_store *store, struct wr_redis_ticket *ticket,
+                       enum wr_redis_error error, const struct redisReply *reply);
+    void (*up)(struct wr_redis_store *store, struct wr_redis_node *node);
+    void (*lost)(struct wr_redis_store *store, struct wr_redis_node *node);
+    void (*beat)(struct wr_redis_store *store, int64_t now_ns);
+    void (*stop)(struct wr_redis_store *store);
+};
+
+extern const struct wr_redis_router wr_redis_single;
+extern const struct wr_redis_router wr_redis_sentinel;
+extern const struct wr_redis_router wr_redis_cluster;
+
+/* One server. */
+struct wr_redis_node {
+    struct wr_redis_store *store;
+    char host[WR_REDIS_HOST_MAX];
+    struct wr_redis_address address; /* host: the one above, or NULL */
+    struct wr_redis_link *link;      /* NULL: waits for its breaker, or is closed */
+    struct wr_redis_link *retired; /* stalled; kept for late answers, so that they be given back */
+    int64_t up_ns, retired_ns;     /* since when */
+    uint64_t loaded_as;            /* number of the last SCRIPT LOAD on |link| */
+    struct wr_breaker breaker;
+    uv_timer_t pause;
+};
+
+struct wr_redis_store {
+    uv_loop_t *loop;
+    const struct wr_redis_router *router;
+    void *routing; /* the router's */
+    /* Copies of what the policy says. */
+    struct wr_policy_address *addresses;
+    size_t address_count;
+    char *prefix, *master, *sentinel_password;
+    char *user, *password, *password_file;
+    struct wr_redis_login login, sentinel_login;
+    struct wr_redis_greeting greeting[2]; /* SCRIPT LOAD, then ROLE with sentinels */
+    size_t greeting_count;
+    int64_t deadline_ns;
+
+    uv_timer_t timer; /* the first ticket is due */
+    uv_timer_t beat;
+    uv_idle_t idle; /* active: tickets may be due, see expire */
+    uv_check_t check;
+    unsigned handles; /* that libuv still has: these and the nodes' */
+    bool closing;
+
+    struct wr_redis_ticket *tickets, *free;
+    size_t ticket_count;
+    struct wr_redis_queue queue, failing; /* with a deadline; and being told that it is gone */
+    struct wr_redis_queue orders;         /* that nobody waits for */
+    unsigned order_count;
+    struct wr_script_args args; /* a command is put together here, */
+    char *scratch;              /* and encoded here */
+    size_t scratch_size;
+    uint64_t random;    /* seeds of breakers */
+    uint64_t member[2]; /* who this process is among those that share the store */
+    int64_t ahead_ns;   /* the store's clock before ours, as far as calendars must know */
+    int64_t counted_ns; /* when members were counted last */
+    struct wr_backend_state state;
+};
+
+int64_t wr_redis_now_ns(void);
+
+/* ---- redis_ticket.c ------------------------------------------------------------------------ */
+
+bool wr_redis_tickets_init(struct wr_redis_store *store);
+void wr_redis_tickets_free(struct wr_redis_store *store);
+/* NULL: too many under way. */
+struct wr_redis_ticket *wr_redis_ticket_new(struct wr_redis_store *store, enum wr_redis_op op);
+void wr_redis_ticket_free(struct wr_redis_ticket *ticket);
+void wr_redis_queue_push(struct wr_redis_queue *queue, struct wr_redis_ticket *ticket);
+void wr_redis_queue_leave(struct wr_redis_ticket *ticket);
+/* The ticket's i-th charge, whoever has it. */
+const struct wr_remote_charge *wr_redis_ticket_charge(const struct wr_redis_ticket *ticket,
+                                                      unsigned i);
+/* Keep copies of the charges |which|, of which |shadow| decide nothing, instead of a call's, as
+ * charges 0..count. False: no memory.
+ */
+bool wr_redis_ticket_keep(struct wr_redis_ticket *ticket, const struct wr_remote_charge *charges,
+                          uint32_t which, uint32_t shadow);
+
+/* ---- redis_command.c: between tickets and the script ---------------------------------------- */
+
+/* Encode the command of ticket->asked into store->scratch. Returns its length; 0: no memory. */
+size_t wr_redis_encode(struct wr_redis_store *store, struct wr_redis_ticket *ticket);
+/* Read the answer into the charges of ticket->asked. |*passed|: those that allow were taken. */
+enum wr_script_result wr_redis_decode(struct wr_redis_ticket *ticket,
+                                      const struct redisReply *reply, bool *passed);
+bool wr_redis_reserve_scratch(struct wr_redis_store *store, size_t size);
+/* SCRIPT LOAD, as bytes to be freed with redisFreeCommand. False: no memory. */
+bool wr_redis_load_command(struct wr_redis_greeting *out);
+/* The slot of the key of a charge. */
+uint16_t wr_redis_charge_slot(const struct wr_redis_store *store,
+                              const struct wr_remote_charge *charge);
+
+/* ---- redis_flow.c: tickets through their life ------------------------------------------------ */
+
+/* Returns WR_TROUBLE_NONE: the ticket is on its way, or waits for a connection; else why it cannot
+ * be. */
+enum wr_remote_trouble wr_redis_dispatch(struct wr_redis_ticket *ticket);
+/* Ask for the next group. */
+enum wr_remote_trouble wr_redis_advance(struct wr_redis_ticket *ticket);
+/* The caller hears how it ended, if one waits; what was taken of a call that is not done is given
+ * back; frees the ticket unless its command is under way. */
+void wr_redis_finish(struct wr_redis_ticket *ticket, enum wr_remote_result result,
+                     enum wr_remote_trouble trouble);
+/* Give back what |which| of |charges| took, a command for each group. */
+void wr_redis_give_back(struct wr_redis_store *store, const struct wr_remote_charge *charges,
+                        uint32_t which);
+/* Those of |which| that took something. */
+uint32_t wr_redis_charged(const struct wr_remote_charge *charges, uint32_t which);
+/* Give back what earlier groups of the ticket's call took, and have the charges say so. */
+void wr_redis_take_back(struct wr_redis_ticket *ticket);
+/* Begin a ticket that nobody waits for: it goes out when its server can be asked, or is forgotten
+ * after WR_REDIS_ORDER_NS. */
+void wr_redis_order(struct wr_redis_ticket *ticket);
+/* Queue it, and see that it is looked at when due. */
+void wr_redis_wait(struct wr_redis_ticket *ticket);
+void wr_redis_expire(struct wr_redis_store *store);
+/* Forget orders that waited for too long. */
+void wr_redis_orders_beat(struct wr_redis_store *store, int64_t now_ns);
+/* Send what waits for |node|, or for anybody. */
+void wr_redis_resume(struct wr_redis_store *store, struct wr_redis_node *node);
+/* End what waits for |node|; NULL: for anybody, or nobody yet. */
+void wr_redis_abandon(struct wr_redis_store *store, struct wr_redis_node *node,
+                      enum wr_remote_trouble trouble);
+void wr_redis_abandon_all(struct wr_redis_store *store);
+/* What waits for |node| is to be routed anew. */
+void wr_redis_reroute(struct wr_redis_store *store, const struct wr_redis_node *node);
+/* Something of note: for the state. NULL: all is well. */
+void wr_redis_note(struct wr_redis_store *store, const struct wr_redis_node *node,
+                   const char *detail);
+
+/* ---- redis_answer.c -------------------------------------------------------------------------- */
+
+/* What came back for the ticket that is |context|. */
+void wr_redis_on_reply(void *context, struct wr_redis_link *link, const struct redisReply *reply);
+
+/* ---- redis_node.c --------------------------------------------------------------------------- */
+
+/* Begin to connect. NULL: no memory. */
+struct wr_redis_node *wr_redis_node_open(struct wr_redis_store *store,
+                                         const struct wr_redis_address *address);
+/* Its tickets end by NULL; frees it in later turns. */
+void wr_redis_node_close(struct wr_redis_node *node);
+/* Point it elsewhere: the connection is closed, another opened. */
+void wr_redis_node_move(struct wr_redis_node *node, const struct wr_redis_address *address);
+/* A command was not answered in time. */
+void wr_redis_node_failed(struct wr_redis_node *node, int64_t now_ns);
+/* Its connection is good for nothing: connect anew. */
+void wr_redis_node_drop(struct wr_redis_node *node, enum wr_remote_trouble trouble,
+                        const char *why);
+void wr_redis_node_beat(struct wr_redis_node *node, int64_t now_ns);
+
+/* ---- redis_members.c ------------------------------------------------------------------------- */
+
+void wr_redis_members_beat(struct wr_redis_store *store, int64_t now_ns);
+size_t wr_redis_members_encode(struct wr_redis_store *store);
+void wr_redis_members_answer(struct wr_redis_store *store, const struct redisReply *reply);
+uint16_t wr_redis_members_slot(const struct wr_redis_store *store);
+
+/* A handle of the store or of a node is closed: the last one frees the store. */
+void wr_redis_store_release(struct wr_redis_store *store);
+
+#endif
