@@ -54,11 +54,15 @@ if op == REFUND then
       else -- only what departs behind everybody
         cost = debt == rest and math.min(cost * u, 31622400 * SECOND * v, EXACT / 2) or 0
       end
-      if cost > 0 and debt > 0 then
-        debt = math.max(0, debt - cost)
+      if cost > 0 then
+        local now = now
+        debt = debt - cost
+        if debt < 0 then -- paid back before now: the same moment of being free, from an earlier one
+          local early = math.ceil(-debt / v)
+          now, debt = now - early, debt + early * v
+        end
         local far = algo == LEAKY and debt > p3 + p4 and 8 or 0
-        call('SET', key, pack('<Bdddd', algo + far, now, debt, u, v),
-          'PX', math.floor(debt / (v * 1000)) + 1 + slack)
+        call('SET', key, pack('<Bdddd', algo + far, now, debt, u, v), 'PX', math.floor(debt / (v * 1000)) + 1 + slack)
       end
     elseif algo > LEAKY and kind == algo and v == p2 then
       if x == r1 and y < p3 then -- counts at their bound are "this many or more"
@@ -70,7 +74,11 @@ if op == REFUND then
       end
       local ttl = cost > 0 and call('PTTL', key) or 0
       if ttl == -1 then ttl = math.floor(2 * (b2 and b2 - b0 or p2) / 1000) + slack end
-      if ttl > 0 then call('SET', key, pack('<Bdddd', kind, x, y, u, v), 'PX', ttl) end
+      if y + u == 0 and cost > 0 then
+        call('DEL', key)
+      elseif ttl > 0 then
+        call('SET', key, pack('<Bdddd', kind, x, y, u, v), 'PX', ttl)
+      end
     end
   end
   return {now}

@@ -4,61 +4,17 @@
  * first one each time, in exact fractions (moments multiplied by N): each departs when it comes, or
  * cost * W/N after the one before it departs. Where W/N is no whole number of ns the code may be
  * early by less than a quantum (2 ns), and is never late. */
-#include "schedule.h"
+#include "promises.h"
 
 #define EARLY_NS 2
-#define PROMISED_MAX 80
-
-struct promise {
-    int64_t came_ns, cost;
-};
 
 struct subject {
     struct wr_limit limit;
     uint64_t state;
     int64_t now_ns;
     int64_t early_ns;
-    struct promise promised[PROMISED_MAX];
-    unsigned count;
+    struct promises model;
 };
-
-/* When one more would depart that comes at |now_ns|, times N. */
-static i128 next_departure(const struct subject *t, int64_t now_ns)
-{
-    i128 free = 0;
-
-    for (unsigned i = 0; i < t->count; i++) {
-        i128 came = (i128)t->promised[i].came_ns * t->limit.units;
-        i128 departs = came > free ? came : free;
-        free = departs + (i128)t->promised[i].cost * t->limit.window_ns;
-    }
-    i128 now = (i128)now_ns * t->limit.units;
-    return now > free ? now : free;
-}
-
-static bool passes(const struct subject *t, int64_t now_ns)
-{
-    i128 delay = next_departure(t, now_ns) - (i128)now_ns * t->limit.units;
-    return delay <= (i128)t->limit.burst * t->limit.window_ns;
-}
-
-static void promise(struct subject *t, int64_t now_ns, int64_t cost)
-{
-    t->promised[t->count++] = (struct promise){now_ns, cost};
-}
-
-/* How many of cost 1 pass, found by letting them. */
-static int64_t room(const struct subject *t, int64_t now_ns)
-{
-    struct subject copy = *t;
-    int64_t n = 0;
-
-    while (passes(&copy, now_ns)) {
-        promise(&copy, now_ns, 1);
-        n++;
-    }
-    return n;
-}
 
 static struct subject start(struct schedule *s)
 {
@@ -71,6 +27,7 @@ static struct subject start(struct schedule *s)
                            false) != NULL);
     t.now_ns = schedule_start_ns(s);
     t.early_ns = t.limit.scale.den == 1 ? 0 : EARLY_NS;
+    t.model = (struct promises){units, window_ns, t.limit.burst};
     return t;
 }
 
@@ -80,8 +37,8 @@ static void check_retry(struct schedule *s, const struct subject *t, int64_t ret
     struct wr_take out;
 
     CHECK(s, retry_ns > 0);
-    CHECK(s, passes(t, then + t->early_ns));
-    CHECK(s, !passes(t, then - 1));
+    CHECK(s, promises_pass(&t->model, then + t->early_ns));
+    CHECK(s, !promises_pass(&t->model, then - 1));
     wr_leaky_bucket.take(&t->limit, t->state, then, 1, &out);
     CHECK(s, out.allowed);
     wr_leaky_bucket.take(&t->limit, t->state, then - 1, 1, &out);
@@ -91,7 +48,7 @@ static void check_retry(struct schedule *s, const struct subject *t, int64_t ret
 static void check_delay(struct schedule *s, const struct subject *t, int64_t delay_ns)
 {
     int64_t units = t->limit.units;
-    i128 departs = next_departure(t, t->now_ns);
+    i128 departs = next_departure(&t->model, t->now_ns);
     i128 exact_ns = (departs + units - 1) / units - t->now_ns;
 
     CHECK(s, delay_ns <= exact_ns);
@@ -104,7 +61,7 @@ static int64_t decide(struct schedule *s, struct subject *t, int64_t cost)
     uint64_t before = t->state;
 
     wr_leaky_bucket.take(&t->limit, t->state, t->now_ns, cost, &out);
-    if (passes(t, t->now_ns))
+    if (promises_pass(&t->model, t->now_ns))
         CHECK(s, out.allowed);
     CHECK(s, !out.never);
     if (!out.allowed) {
@@ -112,16 +69,16 @@ static int64_t decide(struct schedule *s, struct subject *t, int64_t cost)
         check_retry(s, t, out.retry_after_ns);
         return out.retry_after_ns;
     }
-    CHECK(s, passes(t, t->now_ns + t->early_ns));
+    CHECK(s, promises_pass(&t->model, t->now_ns + t->early_ns));
     CHECK(s, out.retry_after_ns == 0);
     check_delay(s, t, out.delay_ns);
     t->state = out.state;
     if (cost > 0)
-        promise(t, t->now_ns, cost);
+        promise(&t->model, t->now_ns, cost);
     else
         CHECK(s, out.state == before);
-    CHECK(s, out.remaining >= room(t, t->now_ns));
-    CHECK(s, out.remaining <= room(t, t->now_ns + t->early_ns));
+    CHECK(s, out.remaining >= promises_room(&t->model, t->now_ns));
+    CHECK(s, out.remaining <= promises_room(&t->model, t->now_ns + t->early_ns));
     return out.delay_ns;
 }
 

@@ -3,56 +3,15 @@
  * The model is the picture everybody has: a level between 0 and B that rises by N/W a ns, in exact
  * fractions (multiplied by W). The code knows no level, only a moment. Where W/N is no whole number
  * of ns the code may be early by less than a quantum (2 ns), and is never late. */
-#include "schedule.h"
+#include "level.h"
 
 #define EARLY_NS 2
 #define ADMITTED_MAX 120
 
-struct model {
-    int64_t units, window_ns, burst;
-    i128 level;      /* tokens * W; below zero when forced */
-    int64_t last_ns; /* when it had that level */
-};
-
-static i128 level_at(const struct model *m, int64_t now_ns)
-{
-    i128 level = m->level + (i128)(now_ns - m->last_ns) * m->units;
-    i128 full = (i128)m->burst * m->window_ns;
-    return level < full ? level : full;
-}
-
-static bool passes(const struct model *m, int64_t now_ns, int64_t cost)
-{
-    return cost == 0 || level_at(m, now_ns) >= (i128)cost * m->window_ns;
-}
-
-static int64_t tokens_at(const struct model *m, int64_t now_ns)
-{
-    i128 level = level_at(m, now_ns);
-    return level <= 0 ? 0 : (int64_t)(level / m->window_ns);
-}
-
-static void spend(struct model *m, int64_t now_ns, int64_t cost)
-{
-    m->level = level_at(m, now_ns) - (i128)cost * m->window_ns;
-    m->last_ns = now_ns;
-}
-
-/* As spend, down to B below zero. */
-static void spend_by_force(struct model *m, int64_t now_ns, int64_t cost)
-{
-    i128 before = level_at(m, now_ns);
-    i128 lowest = -(i128)m->burst * m->window_ns;
-
-    spend(m, now_ns, cost);
-    if (m->level < lowest)
-        m->level = before < lowest ? before : lowest;
-}
-
 struct subject {
     struct wr_limit limit;
     uint64_t state;
-    struct model model;
+    struct level model;
     int64_t now_ns;
     int64_t early_ns;
 };
@@ -69,7 +28,7 @@ static struct subject start(struct schedule *s)
     } while (wr_limit_make(&t.limit, WR_TOKEN_BUCKET, units, window_ns, burst, false) != NULL);
     t.now_ns = schedule_start_ns(s);
     t.early_ns = t.limit.scale.den == 1 ? 0 : EARLY_NS;
-    t.model = (struct model){units, window_ns, t.limit.burst,
+    t.model = (struct level){units, window_ns, t.limit.burst,
                              (i128)t.limit.burst * t.limit.window_ns, t.now_ns};
     return t;
 }
@@ -80,8 +39,8 @@ static void check_retry(struct schedule *s, const struct subject *t, int64_t cos
     struct wr_take out;
 
     CHECK(s, retry_ns > 0);
-    CHECK(s, passes(&t->model, then + t->early_ns, cost));
-    CHECK(s, !passes(&t->model, then - 1, cost));
+    CHECK(s, level_passes(&t->model, then + t->early_ns, cost));
+    CHECK(s, !level_passes(&t->model, then - 1, cost));
     wr_token_bucket.take(&t->limit, t->state, then, cost, &out);
     CHECK(s, out.allowed);
     wr_token_bucket.take(&t->limit, t->state, then - 1, cost, &out);
@@ -91,15 +50,15 @@ static void check_retry(struct schedule *s, const struct subject *t, int64_t cos
 /* One decision by both; the model follows the code's verdict. Returns a moment of interest. */
 static int64_t decide(struct schedule *s, struct subject *t, int64_t cost, bool *allowed)
 {
-    const struct model *m = &t->model;
+    const struct level *m = &t->model;
     struct wr_take out;
     uint64_t before = t->state;
 
     wr_token_bucket.take(&t->limit, t->state, t->now_ns, cost, &out);
-    if (passes(m, t->now_ns, cost))
+    if (level_passes(m, t->now_ns, cost))
         CHECK(s, out.allowed);
     if (out.allowed)
-        CHECK(s, passes(m, t->now_ns + t->early_ns, cost));
+        CHECK(s, level_passes(m, t->now_ns + t->early_ns, cost));
     CHECK(s, out.never == (cost > t->limit.burst));
     CHECK(s, out.delay_ns == 0);
     *allowed = out.allowed;
@@ -188,7 +147,7 @@ static void give_backs_never_give_too_much(void **state)
         int64_t unit_ns = t.limit.window_ns / t.limit.units;
         int64_t cost = 1 + schedule_below(&s, t.limit.burst), left;
         bool allowed, alone = true;
-        struct model without;
+        struct level without;
         struct wr_take out;
         uint64_t receipt;
 

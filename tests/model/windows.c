@@ -3,111 +3,14 @@
  * The model keeps every charge with the number of the window it counts in, sums them up anew each
  * time, and finds what remains and when to come back by trying. It must agree to the unit and to
  * the nanosecond.
- *
- * Time: a window that lies ahead of the clock by one, or by a second, goes on (time stands at its
- * start); further ahead, all charges are moved back by whole windows, so that the newest is in the
- * clock's. */
-#include "schedule.h"
-
-#define CHARGES_MAX 200
-#define NEVER_SEEN INT64_MIN
-
-struct charge {
-    int64_t window, cost;
-};
-
-struct model {
-    bool sliding;
-    int64_t units, window_ns;
-    struct charge charges[CHARGES_MAX];
-    unsigned count;
-    int64_t newest; /* window of the newest charge */
-};
-
-static int64_t charged_in(const struct model *m, int64_t window)
-{
-    int64_t sum = 0;
-
-    for (unsigned i = 0; i < m->count; i++)
-        sum += m->charges[i].window == window ? m->charges[i].cost : 0;
-    return sum;
-}
-
-static bool stands_still(const struct model *m, int64_t now_ns)
-{
-    int64_t ahead = m->newest == NEVER_SEEN ? 0 : m->newest - now_ns / m->window_ns;
-    return ahead > 0 && ahead <= WR_CLOCK_NOISE_NS / m->window_ns + 1;
-}
-
-static int64_t window_at(const struct model *m, int64_t now_ns)
-{
-    return stands_still(m, now_ns) ? m->newest : now_ns / m->window_ns;
-}
-
-/* What counts at |now_ns|, times W. */
-static i128 estimate(const struct model *m, int64_t now_ns)
-{
-    int64_t window = window_at(m, now_ns);
-    int64_t into_ns = stands_still(m, now_ns) ? 0 : now_ns % m->window_ns;
-    i128 sum = (i128)charged_in(m, window) * m->window_ns;
-
-    if (m->sliding)
-        sum += (i128)charged_in(m, window - 1) * (m->window_ns - into_ns);
-    return sum;
-}
-
-static bool passes(const struct model *m, int64_t now_ns, int64_t cost)
-{
-    return cost == 0 ||
-           estimate(m, now_ns) + (i128)cost * m->window_ns <= (i128)m->units * m->window_ns;
-}
-
-static int64_t room(const struct model *m, int64_t now_ns)
-{
-    int64_t low = 0, high = m->units;
-
-    while (low < high) {
-        int64_t middle = low + (high - low + 1) / 2;
-        if (passes(m, now_ns, middle))
-            low = middle;
-        else
-            high = middle - 1;
-    }
-    return low;
-}
-
-static void set_back(struct model *m, int64_t now_ns)
-{
-    int64_t shift;
-
-    if (m->newest == NEVER_SEEN || stands_still(m, now_ns) || m->newest <= now_ns / m->window_ns)
-        return;
-    shift = m->newest - now_ns / m->window_ns;
-    for (unsigned i = 0; i < m->count; i++)
-        m->charges[i].window -= shift;
-    m->newest -= shift;
-}
-
-static void charge(struct model *m, int64_t now_ns, int64_t cost)
-{
-    int64_t window = window_at(m, now_ns);
-
-    if (cost == 0)
-        return;
-    if (m->count == CHARGES_MAX) { /* forget the oldest: long gone */
-        m->count--;
-        for (unsigned i = 0; i < m->count; i++)
-            m->charges[i] = m->charges[i + 1];
-    }
-    m->charges[m->count++] = (struct charge){window, cost};
-    m->newest = window;
-}
+ */
+#include "charges.h"
 
 struct subject {
     struct wr_limit limit;
     const struct wr_word_algo *algo;
     uint64_t state;
-    struct model model;
+    struct charges model;
     int64_t now_ns;
 };
 
@@ -123,7 +26,7 @@ static struct subject start(struct schedule *s, bool sliding)
     } while (wr_limit_make(&t.limit, algo, units, window_ns, -1, false) != NULL);
     t.algo = wr_word_algo(algo);
     t.now_ns = schedule_start_ns(s);
-    t.model = (struct model){
+    t.model = (struct charges){
         .sliding = sliding, .units = units, .window_ns = window_ns, .newest = NEVER_SEEN};
     return t;
 }
@@ -147,10 +50,10 @@ static void check_retry(struct schedule *s, const struct subject *t, int64_t cos
     struct wr_take out;
 
     CHECK(s, retry_ns > 0);
-    CHECK(s, passes(&t->model, then, cost));
-    CHECK(s, !passes(&t->model, then - 1, cost));
+    CHECK(s, charges_pass(&t->model, then, cost));
+    CHECK(s, !charges_pass(&t->model, then - 1, cost));
     for (int i = 0; i < 4; i++)
-        CHECK(s, !passes(&t->model, t->now_ns + schedule_below(s, retry_ns), cost));
+        CHECK(s, !charges_pass(&t->model, t->now_ns + schedule_below(s, retry_ns), cost));
     t->algo->take(&t->limit, t->state, then, cost, &out);
     CHECK(s, out.allowed);
     t->algo->take(&t->limit, t->state, then - 1, cost, &out);
@@ -165,10 +68,10 @@ static void check_times(struct schedule *s, const struct subject *t)
     CHECK(s, (next == 0) == (left == t->limit.units) && (reset == 0) == (next == 0));
     if (next == 0)
         return;
-    CHECK(s, passes(&t->model, t->now_ns + next, left + 1));
-    CHECK(s, !passes(&t->model, t->now_ns + next - 1, left + 1));
-    CHECK(s, passes(&t->model, t->now_ns + reset, t->limit.units));
-    CHECK(s, !passes(&t->model, t->now_ns + reset - 1, t->limit.units));
+    CHECK(s, charges_pass(&t->model, t->now_ns + next, left + 1));
+    CHECK(s, !charges_pass(&t->model, t->now_ns + next - 1, left + 1));
+    CHECK(s, charges_pass(&t->model, t->now_ns + reset, t->limit.units));
+    CHECK(s, !charges_pass(&t->model, t->now_ns + reset - 1, t->limit.units));
 }
 
 static void check_used(struct schedule *s, const struct subject *t)
@@ -185,7 +88,7 @@ static void check_used(struct schedule *s, const struct subject *t)
 
 static int64_t decide(struct schedule *s, struct subject *t, int64_t cost, bool *allowed)
 {
-    struct model *m = &t->model;
+    struct charges *m = &t->model;
     bool moved = m->newest != NEVER_SEEN && !stands_still(m, t->now_ns) &&
                  m->newest > t->now_ns / m->window_ns;
     uint64_t before = t->state;
@@ -193,7 +96,7 @@ static int64_t decide(struct schedule *s, struct subject *t, int64_t cost, bool 
 
     set_back(m, t->now_ns);
     t->algo->take(&t->limit, t->state, t->now_ns, cost, &out);
-    CHECK(s, out.allowed == passes(m, t->now_ns, cost));
+    CHECK(s, out.allowed == charges_pass(m, t->now_ns, cost));
     CHECK(s, out.never == (cost > t->limit.units));
     CHECK(s, out.delay_ns == 0);
     t->state = out.state;
@@ -220,7 +123,7 @@ static void look(struct subject *t)
 }
 
 /* Does the word hold the counts of |m| at |now_ns|, and not only "this or more"? */
-static bool holds(const struct wr_limit *limit, const struct model *m, int64_t now_ns)
+static bool holds(const struct wr_limit *limit, const struct charges *m, int64_t now_ns)
 {
     int64_t window = window_at(m, now_ns), most = (INT64_C(1) << limit->count_bits) - 1;
 
@@ -231,7 +134,7 @@ static bool holds(const struct wr_limit *limit, const struct model *m, int64_t n
 static void force(struct schedule *s, struct subject *t)
 {
     int64_t cost = schedule_below(s, t->limit.units / 4 + 2);
-    struct model before;
+    struct charges before;
 
     look(t);
     before = t->model;
@@ -269,7 +172,7 @@ static void give_back(struct schedule *s, struct subject *t)
 
 /* The word that a change writes is of the present: should the clock go back, what was over stays
  * over. */
-static void forget_old(struct model *m, int64_t now_ns)
+static void forget_old(struct charges *m, int64_t now_ns)
 {
     int64_t window = window_at(m, now_ns), kept = 0;
 
