@@ -14,6 +14,7 @@
 
 #include "algo/limit.h"
 #include "engine/engine.h"
+#include "store/ban.h"
 #include "store/check.h"
 #include "store/log.h"
 
@@ -54,6 +55,20 @@ static void decide_some(void)
             wr_log_close(&log);
         }
     }
+}
+
+static void ban_some(void)
+{
+    struct wr_ban ban = {.until_ns = NOW + 1, .kind = WR_BAN_NET, .net.prefix = 120};
+    uint32_t at = 0;
+
+    for (uint64_t key = 0; key < KEYS; key++) {
+        ban.hash = hash_of(key % 8 * 4096 + key / 8);
+        (void)wr_ban_until(arena, ban.hash, NOW);
+        (void)(key % 3 == 0 ? wr_ban_lift(arena, ban.hash, NOW) : wr_ban_put(arena, &ban, NOW));
+    }
+    while (wr_ban_next(arena, NOW, &at, &ban))
+        continue;
 }
 
 static int open_file(void)
@@ -101,6 +116,7 @@ static void prepare(void)
     word_class = class_of(WR_TOKEN_BUCKET);
     list_class = class_of(WR_SLIDING_LOG);
     decide_some();
+    ban_some();
     wr_arena_close(arena);
     fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0 || read(fd, pristine, BYTES) != BYTES)
@@ -154,6 +170,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         patch((uint8_t *)arena->header, data + 1, size - 1);
     (void)wr_arena_check(arena, NOW, &report, &diag);
     decide_some();
+    ban_some();
     (void)wr_arena_check(arena, NOW, &report, &diag);
     if (wr_arena_repair(arena, NOW) != 0)
         abort(); /* nobody else has it open */

@@ -25,6 +25,8 @@ static const struct {
     {"check", wr_cmd_check, "check policy files and summarise them"},
     {"replay", wr_cmd_replay, "run access logs through a policy and report what it would do"},
     {"arena", wr_cmd_arena, "look through an arena: what is in it, is it sound"},
+    {"ban", wr_cmd_ban, "refuse a caller, in every process of the host; list who is"},
+    {"unban", wr_cmd_unban, "lift a ban"},
     {"version", cmd_version, "print the version"},
     {"help", cmd_help, "print this text"},
 };

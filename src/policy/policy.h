@@ -217,8 +217,8 @@ struct wr_selection {
 void wr_policy_select(const struct wr_policy *policy, const struct weir_request *request,
                       struct wr_selection *out);
 
-/* The value that is believed of identity |index| (explain.h) in |request|, for which |selection| was
- * made; len 0: none. */
+/* The value that is believed of identity |index| (explain.h) in |request|, for which |selection|
+ * was made; len 0: none. */
 struct weir_slice wr_policy_believed(const struct wr_policy *policy,
                                      const struct weir_request *request,
                                      const struct wr_selection *selection, size_t index);

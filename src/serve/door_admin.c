@@ -93,6 +93,9 @@ static const struct http_route rows[] = {
     {"POST", "/v1/explain", admin_explain},
     {"GET", "/v1/keys", admin_key_get},
     {"DELETE", "/v1/keys", admin_key_delete},
+    {"GET", "/v1/bans", admin_bans_get},
+    {"POST", "/v1/bans", admin_bans_post},
+    {"DELETE", "/v1/bans", admin_bans_delete},
     {"GET", "/v1/openapi.json", openapi},
 };
 /* clang-format on */

@@ -35,6 +35,8 @@ http_handler admin_limits, admin_explain, admin_key_get, admin_key_delete;
 void admin_page(struct admin_door *door, struct http_response *response, int status,
                 const char *type);
 
+http_handler admin_bans_get, admin_bans_post, admin_bans_delete; /* door_admin_bans.c */
+
 http_handler admin_metrics; /* door_admin_metrics.c */
 
 /* ---- members of a page: door_admin_words.c --------------------------------------------------- */

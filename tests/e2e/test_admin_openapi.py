@@ -105,6 +105,25 @@ def test_keys(door, method):
         assert reply.status == status
 
 
+def test_bans(door):
+    operations = SPEC["paths"]["/v1/bans"]
+    assert {p["name"] for p in operations["delete"]["parameters"]} == {"id", "by"}
+    orders = [({"ip": "198.51.100.0/24", "for": "1h", "reason": "r"}, 200), ({"api_key": "k-secret"}, 200),
+              ({"user": "u", "until": "2199-01-01T00:00:00Z"}, 200), ({"ip": "x"}, 400), ({}, 400), ({"nobody": "x"}, 404),
+              ("x" * (256 * 1024 + 1), 413)]
+    for order, status in orders:
+        reply = door.admin("POST", "/v1/bans", order)
+        is_described(operations["post"], reply)
+        assert reply.status == status, reply.body
+    listed = is_described(operations["get"], door.admin("GET", "/v1/bans"))["bans"]
+    assert len(listed) == 3 and "k-secret" not in str(listed)
+    for query, status in [("by=api_key:k-secret", 200), ("by=api_key:k-secret", 404), (f"id={listed[0]['id']}", 200), ("id=7", 400),
+                          ("by=ip:198.51.100.0/24", 200), ("by=ip:198.51.100.0", 404), ("", 400)]:
+        reply = door.admin("DELETE", f"/v1/bans?{query}")
+        is_described(operations["delete"], reply)
+        assert reply.status == status, (query, reply.body)
+
+
 def test_metrics_have_both_forms(door):
     operation = SPEC["paths"]["/metrics"]["get"]
     is_described(operation, door.admin("GET", "/metrics"))

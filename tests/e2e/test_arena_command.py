@@ -71,7 +71,7 @@ def test_keys_are_not_in_the_file(arena):
 
 def test_damage_is_found_and_repaired(arena):
     """Every slot's class becomes one that there is not."""
-    at = 4096 + min(4096, (4 << 20) // 1024) * 128
+    at = 4096 + min(4096, (4 << 20) // 1024) * 128 + min(4096, (4 << 20) // 8192) * 288
     data = bytearray(arena.read_bytes())
     for slot in range(at, at + 400_000, 16):
         if any(data[slot:slot + 8]):
