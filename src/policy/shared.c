@@ -9,12 +9,8 @@
  * batch. */
 #include <string.h>
 
-#include "base/arith.h"
-#include "base/units.h"
+#include "algo/ticks.h"
 #include "policy/limit_reading.h"
-
-#define EXACT_MAX (UINT64_C(1) << 53) /* Redis's Lua counts in doubles: whole numbers below this \
-                                       */
 
 const char *const wr_when_gone_names[] = {"local", "open", "closed"};
 _Static_assert(WR_GONE_LOCAL == 0 && WR_GONE_OPEN == 1 && WR_GONE_CLOSED == 2,
@@ -49,20 +45,6 @@ void wr_read_when_store_gone(struct wr_loader *ld, const struct wr_yaml *value, 
         reading->limit->when_gone = (uint8_t)i;
 }
 
-/* Can Redis keep the debt of |limit|, a bucket, in whole ticks? A unit is W/g ticks and a
- * microsecond pays N/g of them back, g = gcd(N, W); debts go up to twice the capacity. */
-static bool fits_redis(const struct wr_limit *limit)
-{
-    uint64_t window_us = (uint64_t)(limit->window_ns / WR_NS_PER_US), unit;
-
-    if (limit->units == 0)
-        return true;
-    if (limit->window_ns % WR_NS_PER_US != 0)
-        return false;
-    unit = window_us / wr_gcd_u64((uint64_t)limit->units, window_us);
-    return (wr_u128)2 * (uint64_t)wr_limit_capacity(limit) * unit < EXACT_MAX;
-}
-
 static bool is_redis(enum wr_store_kind kind)
 {
     return kind == WR_STORE_REDIS || kind == WR_STORE_SENTINEL || kind == WR_STORE_CLUSTER;
@@ -87,8 +69,9 @@ static void check_fits(struct wr_loader *ld, const struct wr_yaml *node,
     }
     for (size_t plan = 0; plan < ld->policy->plan_count; plan++) {
         const struct wr_limit *limit = &reading->limit->by[plan];
+        struct wr_ticks ticks;
         if (reading->limit->unlimited[plan] || !is_bucket(limit) || !is_redis(store->kind) ||
-            fits_redis(limit))
+            wr_ticks_make(&ticks, limit))
             continue;
         wr_error(ld, at,
                  "too fine for Redis to count exactly: use a smaller burst or queue, or numbers "
