@@ -3,17 +3,35 @@
 
 #include <string.h>
 
+/* The user that docs/formats/redis.md shows. */
+static const char user[] =
+    "ACL SETUSER weir on >secret resetchannels ~weir:* -@all +evalsha +script|load +time +mget "
+    "+set +del +pttl +pexpire +llen +lindex +lrange +ltrim +rpush +lrem +zadd +zcount "
+    "+zrangebyscore +zrevrange +zremrangebyscore +zrem";
+
+static void expect_ok(redisReply *reply)
+{
+    assert_non_null(reply);
+    assert_string_equal(reply->str, "OK");
+    freeReplyObject(reply);
+}
+
 void store_open(struct store *store)
 {
     server_start(&store->server);
     store->redis = server_connect(&store->server);
+    store->decider = server_connect(&store->server);
     assert_non_null(store->redis);
+    assert_non_null(store->decider);
+    expect_ok(redisCommand(store->redis, user));
+    expect_ok(redisCommand(store->decider, "AUTH weir secret"));
     store->ask = (struct wr_script_ask){.prefix = "weir", .nodes = 1, .slack_ms = STORE_SLACK_MS};
 }
 
 void store_close(struct store *store)
 {
     redisFree(store->redis);
+    redisFree(store->decider);
     server_stop(&store->server);
 }
 
@@ -31,17 +49,18 @@ redisReply *store_run(struct store *store, const char *format, ...)
 
 static redisReply *evalsha(struct store *store, struct wr_script_args *args)
 {
-    redisReply *reply = redisCommandArgv(store->redis, args->argc, args->argv, args->argvlen);
+    redisReply *reply = redisCommandArgv(store->decider, args->argc, args->argv, args->argvlen);
 
     assert_non_null(reply);
     if (reply->type != REDIS_REPLY_ERROR || strncmp(reply->str, "NOSCRIPT", 8) != 0)
         return reply;
     freeReplyObject(reply);
-    reply = store_run(store, "SCRIPT LOAD %b", wr_script, wr_script_len);
+    reply = redisCommand(store->decider, "SCRIPT LOAD %b", wr_script, wr_script_len);
+    assert_non_null(reply);
     assert_int_equal(reply->type, REDIS_REPLY_STRING);
     assert_string_equal(reply->str, wr_script_sha1);
     freeReplyObject(reply);
-    reply = redisCommandArgv(store->redis, args->argc, args->argv, args->argvlen);
+    reply = redisCommandArgv(store->decider, args->argc, args->argv, args->argvlen);
     assert_non_null(reply);
     return reply;
 }

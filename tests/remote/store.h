@@ -18,7 +18,8 @@
 
 struct store {
     struct server server;
-    redisContext *redis;
+    redisContext *redis;   /* anything */
+    redisContext *decider; /* the least that deciding needs: docs/formats/redis.md */
     struct wr_script_ask ask;
 };
 
