@@ -76,6 +76,7 @@ struct wr_totals {
 
 static void drop(struct table *table, struct entry *entry)
 {
+    /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): it thinks that the table is still the entry's */
     HASH_DEL(table->entries, entry);
     free(entry->name);
     free(entry);
@@ -136,11 +137,14 @@ static void sweep(struct table *table)
 
 static void clear(struct table *table)
 {
-    struct entry *entry, *next;
+    struct entry *entry = table->entries;
 
-    HASH_ITER(hh, table->entries, entry, next)
-    {
-        drop(table, entry);
+    HASH_CLEAR(hh, table->entries); /* the table only; the entries stay a list */
+    while (entry != NULL) {
+        struct entry *next = entry->hh.next;
+        free(entry->name);
+        free(entry);
+        entry = next;
     }
     free(table->totals);
 }
@@ -166,8 +170,8 @@ static bool fill(struct wr_totals *totals, struct wr_known *known)
 
     known->limit_count = wr_policy_limit_count(policy);
     known->rule_count = envoy != NULL ? wr_envoy_rule_count(envoy) : 0;
-    known->limits = calloc(known->limit_count + 1, sizeof *known->limits);
-    known->rules = calloc(known->rule_count + 1, sizeof *known->rules);
+    known->limits = calloc(known->limit_count + 1, sizeof(struct entry *));
+    known->rules = calloc(known->rule_count + 1, sizeof(struct entry *));
     good = known->limits != NULL && known->rules != NULL;
     for (size_t i = 0; good && i < known->limit_count; i++)
         good = use(&totals->limits, wr_policy_limit(policy, i)->name, &known->limits[i]);

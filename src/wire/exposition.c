@@ -364,9 +364,8 @@ static void read_range(struct weir_slice range, struct wish *text, struct wish *
     if (is(type, "*/*")) {
         wish_for(text, 1, weight);
         wish_for(open, 1, weight);
-    } else if (is(type, "text/*") || (is(type, "text/plain") && version.len == 0)) {
-        wish_for(text, 2, weight);
-    } else if (is(type, "text/plain") && is(version, "0.0.4")) {
+    } else if (is(type, "text/*") ||
+               (is(type, "text/plain") && (version.len == 0 || is(version, "0.0.4")))) {
         wish_for(text, 2, weight);
     } else if (is(type, "application/openmetrics-text") &&
                (version.len == 0 || is(version, "1.0.0"))) {
