@@ -97,6 +97,7 @@ static bool hang(struct wr_loader *ld, struct wr_envoy_place *place,
     if (number < 0 || node == 0)
         return false;
     envoy->nodes[place->node].has_children = true;
+    envoy->keys[number].has_values |= value != NULL;
     if (value == NULL) {
         added = envoy->keys[number].bare == 0;
         envoy->keys[number].bare = node;

@@ -73,9 +73,11 @@ static uint32_t step(const struct wr_envoy *envoy, uint32_t node, const struct w
         return 0;
     number = found->value;
     key = &envoy->keys[number];
-    found = wr_table_find(&envoy->table, WR_ENVOY_TAG_VALUE(number), entry->value);
-    if (found != NULL)
-        return found->value;
+    if (key->has_values) {
+        found = wr_table_find(&envoy->table, WR_ENVOY_TAG_VALUE(number), entry->value);
+        if (found != NULL)
+            return found->value;
+    }
     for (const struct wr_envoy_pattern *p = key->first; p != NULL; p = p->next)
         if (wr_envoy_glob(p->text, entry->value))
             return p->node;

@@ -29,7 +29,8 @@ struct wr_envoy_pattern {
 
 /* All descriptors of one key beneath one node. */
 struct wr_envoy_key {
-    uint32_t bare; /* node; 0: none (node 0 is nobody's child) */
+    uint32_t bare;   /* node; 0: none (node 0 is nobody's child) */
+    bool has_values; /* exact ones, in the table */
     struct wr_envoy_pattern *first, *last;
 };
 

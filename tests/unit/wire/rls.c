@@ -199,6 +199,14 @@ static void text_is_utf8(void **state)
         {"\xe2\x82", false},
         {"\xe2\x28\xa1", false},
         {"a\xe2\x82", false},
+        {"eight by\xc3\xa9", true},
+        {"eight by\xc3", false},
+        {"\xe2\x82\xac and more of it", true},
+        {"seven b\xe2\x82\xac", true},
+        {"seven b\x80 eight by", false},
+        {"sixteen bytes he\xff", false},
+        {"sixteen bytes he\xff more of it", false},
+        {"more than eight", true},
     };
 
     (void)state;
