@@ -176,7 +176,7 @@ def test_headers_that_hpack_unfolds(door):
         assert c.until(h2.RST_STREAM)[2] == 1
 
 
-@pytest.mark.parametrize("block", [b"\xff\xff\xff\xff\xff\xff", b"\x80", b"\xbf", b"\x00\x85aa",
+@pytest.mark.parametrize("block", ids=range(6), argvalues=[b"\xff\xff\xff\xff\xff\xff", b"\x80", b"\xbf", b"\x00\x85aa",
                                    b"\x3f\xff\xff\xff\xff\x0f", b"\x00\x81\x00\x01x"])
 def test_bad_hpack(door, block):
     with Http2(door) as c:
@@ -184,7 +184,7 @@ def test_bad_hpack(door, block):
         assert h2.COMPRESSION_ERROR in c.until_closed()
 
 
-@pytest.mark.parametrize("piece", [
+@pytest.mark.parametrize("piece", ids=range(9), argvalues=[
     frame(h2.DATA, 0, 0, b"x"), frame(h2.HEADERS, 4, 2, HEAD), frame(h2.PUSH_PROMISE, 4, 1, b"\0\0\0\2"),
     frame(h2.PING, 0, 0, b"short"), frame(h2.SETTINGS, 0, 0, b"odd"), frame(h2.RST_STREAM, 0, 5, b"\0\0\0\0"),
     frame(h2.WINDOW_UPDATE, 0, 0, b"\0\0\0\0"), frame(h2.CONTINUATION, 4, 1), b"\xff\xff\xff" + bytes(6)])
