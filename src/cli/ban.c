@@ -174,7 +174,7 @@ static int open_place(struct place *place, const struct arguments *a)
     options.path = a->arena != NULL ? a->arena : wr_policy_settings(place->weir.policy)->arena_path;
     if (options.path == NULL) {
         (void)fprintf(
-            stderr, "%s: names no arena: give --arena FILE; what nginx uses is in its error log\n",
+            stderr, "%s: names no arena: give --arena FILE; docs/nginx.md says where nginx's is\n",
             a->policy);
         return 1;
     }
