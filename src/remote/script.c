@@ -66,7 +66,7 @@ size_t wr_script_key(char *out, size_t size, const char *prefix,
     size_t name_len = strnlen(name, WR_SCRIPT_NAME_MAX + 1), at = prefix_len;
 
     if (prefix_len > WR_SCRIPT_PREFIX_MAX || name_len > WR_SCRIPT_NAME_MAX ||
-        prefix_len + name_len + 2 * WR_TAG_BYTES + 4 > size)
+        prefix_len + name_len + 2 * (size_t)WR_TAG_BYTES + 4 > size)
         return 0;
     memcpy(out, prefix, prefix_len);
     out[at++] = ':';

@@ -83,12 +83,12 @@ static bool without_grants(struct wr_remote_charge *charge, redisReply *const *e
                            int64_t now_us)
 {
     redisReply refused = {.type = REDIS_REPLY_INTEGER, .integer = 0};
-    redisReply *copy[WR_SCRIPT_FIELDS_MAX];
+    redisReply *copy[WR_SCRIPT_FIELDS_MAX] = {&refused};
 
     if (charge->granted == 0)
         return true;
-    memcpy(copy, element, fields_of(charge->limit) * sizeof *element);
-    copy[0] = &refused;
+    for (unsigned i = 1; i < fields_of(charge->limit); i++)
+        copy[i] = element[i];
     return read_charge(charge, copy, now_us);
 }
 
