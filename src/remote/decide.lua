@@ -12,8 +12,7 @@
 --     ahead the clock was set back, and the state moves to the present.
 --  3. Nothing is written for a refusal, but count_denied, a state to be moved, and a TTL that is missing.
 --  4. Every key that is written gets its TTL here; what cannot be read is as never seen, and overwritten.
---  5. No functions are defined: the script's body is run anew each time, and a closure would cost as much
---     as a GET.
+--  5. No functions are defined: the script's body is run anew at each call, and would make each closure anew.
 local SECOND, EXACT = 1000000, 9007199254740992
 local TAKE, REFUND, FORCE, DROP = 0, 1, 2, 3 -- and 4: as taking, but it is known to be refused
 local SHADOW, COUNT_DENIED, CALENDAR = 1, 2, 4
