@@ -1,8 +1,8 @@
 /* script.c - the arguments of a call of decide.lua.
  *
- * Redis copies every argument into a string of Lua, and each costs about as much as a read of a
- * key; so all that is no key is one packed string: numbers as little-endian doubles, which hold
- * whole numbers below 2^53 exactly and cost Lua no parsing. docs/formats/redis.md draws it.
+ * Redis makes a string of Lua of every argument; so all that is no key is one packed string:
+ * numbers as little-endian doubles, which hold whole numbers below 2^53 exactly and cost Lua no
+ * parsing. docs/formats/redis.md draws it.
  *
  *     head     op, moment, nodes, slack
  *     records  of each key: algorithm, flags, cost, extra, four parameters
