@@ -80,4 +80,19 @@ static inline struct wr_window wr_window_at(const struct wr_limit *limit, uint64
     return window;
 }
 
+/* The word that holds these counts in the window numbered |index|: for counts that are kept
+ * elsewhere, so that the algorithms can judge them. |previous| is 0 for a fixed window. Counts
+ * beyond their fields are stored as the most they can hold. */
+static inline uint64_t wr_window_word(const struct wr_limit *limit, uint64_t index,
+                                      uint64_t previous, uint64_t current)
+{
+    uint64_t most = wr_count_max(limit);
+
+    if (previous == 0 && current == 0)
+        return 0;
+    if (limit->algo == WR_SLIDING_WINDOW)
+        index = index << limit->count_bits | wr_min_u64(previous, most);
+    return index << limit->count_bits | wr_min_u64(current, most);
+}
+
 #endif

@@ -26,8 +26,8 @@
 #include "base/units.h"
 #include "remote/redis_greet.h"
 #include "remote/redis_pipeline.h"
-#include "remote/redis_resolve.h"
 #include "remote/redis_stream.h"
+#include "remote/resolve.h"
 
 #define INPUT_BYTES 16384
 #define INPUT_MAX (8U << 20)
@@ -48,7 +48,7 @@ struct wr_redis_link {
     struct wr_redis_stream *stream;
     uv_timer_t timer;     /* of the stage */
     uv_prepare_t prepare; /* active: |out| is to be written */
-    struct wr_redis_resolve resolve;
+    struct wr_resolve resolve;
     redisReader *reader;
     struct wr_redis_pipeline pipeline;
     unsigned greetings; /* not answered yet */
@@ -64,7 +64,7 @@ static void release(void *owner)
 
     if (--link->handles > 0)
         return;
-    wr_redis_resolve_free(&link->resolve);
+    wr_resolve_free(&link->resolve);
     if (link->reader != NULL)
         redisReaderFree(link->reader);
     wr_redis_pipeline_free(&link->pipeline);
@@ -98,7 +98,7 @@ static void fail(struct wr_redis_link *link, enum wr_remote_trouble trouble, con
     if (link->spec.owner != NULL)
         link->spec.events->lost(link->spec.owner, link, trouble, link->why);
     close_stream(link);
-    wr_redis_resolve_cancel(&link->resolve);
+    wr_resolve_cancel(&link->resolve);
     uv_close((uv_handle_t *)&link->timer, on_own_closed);
     uv_close((uv_handle_t *)&link->prepare, on_own_closed);
 }
@@ -392,7 +392,7 @@ static void try_next(struct wr_redis_link *link)
 {
     const struct sockaddr *address;
 
-    while ((address = wr_redis_resolve_next(&link->resolve)) != NULL) {
+    while ((address = wr_resolve_next(&link->resolve)) != NULL) {
         int result = connect_to(link, address);
         if (result == 0)
             return;
@@ -425,14 +425,14 @@ static void on_start(uv_timer_t *timer)
             fail(link, WR_TROUBLE_CONNECT, uv_strerror(result));
         return;
     }
-    if (wr_redis_resolve_literal(&link->resolve, address->host, address->port)) {
+    if (wr_resolve_literal(&link->resolve, address->host, address->port)) {
         try_next(link);
         return;
     }
     enter(link, RESOLVING, WR_NS_PER_S);
     link->handles++;
-    if (!wr_redis_resolve_start(&link->resolve, link->loop, address->host, address->port,
-                                on_resolved, link)) {
+    if (!wr_resolve_start(&link->resolve, link->loop, address->host, address->port, on_resolved,
+                          link)) {
         release(link);
         fail(link, WR_TROUBLE_CONNECT, "out of memory");
     }

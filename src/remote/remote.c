@@ -4,6 +4,7 @@
 #include <sys/random.h>
 
 #include "base/clock.h"
+#include "remote/memcached.h"
 #include "remote/redis.h"
 
 typedef int open_fn(struct wr_backend *out, uv_loop_t *loop, const struct wr_policy_store *store);
@@ -13,7 +14,7 @@ static open_fn *const backends[] = {
     [WR_STORE_REDIS] = wr_redis_open,
     [WR_STORE_SENTINEL] = wr_redis_open,
     [WR_STORE_CLUSTER] = wr_redis_open,
-    [WR_STORE_MEMCACHED] = NULL,
+    [WR_STORE_MEMCACHED] = wr_memcached_open,
     [WR_STORE_RING] = NULL,
 };
 

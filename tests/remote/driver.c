@@ -216,12 +216,12 @@ static void add_address(char *text)
 
 static void set(int which, char *value)
 {
-    static const char *const kinds[] = {"redis", "sentinel", "cluster"};
+    static const char *const kinds[] = {"redis", "sentinel", "cluster", "memcached"};
     int64_t number = value == NULL ? 0 : strtoll(value, NULL, 10);
 
     switch (which) {
     case 'k':
-        for (unsigned i = 0; i < 3; i++)
+        for (unsigned i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
             if (strcmp(kinds[i], value) == 0)
                 option.store.kind = (enum wr_store_kind)i;
         break;
