@@ -105,6 +105,8 @@ static void free_addresses(struct wr_redis_store *store)
 
 static void free_store(struct wr_redis_store *store)
 {
+    if (store->router != NULL && store->router->dispose != NULL)
+        store->router->dispose(store);
     wr_redis_tickets_free(store);
     free_addresses(store);
     free(store->prefix);
@@ -221,6 +223,8 @@ static const struct wr_backend_ops ops[] = {
 
 static const struct wr_redis_router *const routers[] = {
     [WR_STORE_REDIS] = &wr_redis_single,
+    [WR_STORE_SENTINEL] = &wr_redis_sentinel,
+    [WR_STORE_CLUSTER] = &wr_redis_cluster,
 };
 
 int wr_redis_open(struct wr_backend *out, uv_loop_t *loop, const struct wr_policy_store *policy)
@@ -243,6 +247,8 @@ int wr_redis_open(struct wr_backend *out, uv_loop_t *loop, const struct wr_polic
     open_handles(store);
     wr_redis_note(store, NULL, "not connected yet");
     if (!store->router->start(store)) {
+        store->closing = true;
+        store->router->stop(store);
         close_handles(store);
         return WEIR_ENOMEM;
     }

@@ -141,6 +141,8 @@ static void on_answer(struct wr_redis_ticket *ticket, const struct redisReply *r
         gone(ticket, WR_TROUBLE_PROTOCOL);
     else if (ticket->call != NULL)
         settle(ticket, passed);
+    else if (ticket->left != 0)
+        (void)wr_redis_advance(ticket); /* an order that is done by and by */
     else
         wr_redis_finish(ticket, WR_REMOTE_DONE, WR_TROUBLE_NONE);
 }

@@ -120,7 +120,6 @@ static bool send_command(struct wr_redis_ticket *ticket)
     if (len == 0 || (ticket->asking && !send_asking(link)) ||
         !wr_redis_link_send(link, store->scratch, len, wr_redis_on_reply, ticket))
         return false;
-    ticket->asking = false;
     ticket->sent = true;
     ticket->sent_as = wr_redis_link_sent(link);
     store->state.commands++;
@@ -133,8 +132,9 @@ enum wr_remote_trouble wr_redis_dispatch(struct wr_redis_ticket *ticket)
 
     if (node == NULL)
         node = ticket->node = ticket->store->router->route(ticket->store, ticket);
+    ticket->paused = false;
     if (node == NULL)
-        return WR_TROUBLE_NONE;
+        return ticket->store->unroutable ? WR_TROUBLE_BREAKER : WR_TROUBLE_NONE;
     if (!wr_breaker_closed(&node->breaker))
         return WR_TROUBLE_BREAKER;
     if (node->link == NULL || !wr_redis_link_is_up(node->link))
@@ -147,7 +147,10 @@ enum wr_remote_trouble wr_redis_advance(struct wr_redis_ticket *ticket)
     ticket->asked = ticket->store->router->group(ticket->store, ticket, ticket->left);
     ticket->left &= ~ticket->asked;
     ticket->node = NULL;
+    ticket->asking = false;
     ticket->script_tries = 0;
+    ticket->redirections = 0;
+    ticket->pauses = 0;
     return wr_redis_dispatch(ticket);
 }
 

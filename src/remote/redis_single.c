@@ -33,7 +33,8 @@ static void stop(struct wr_redis_store *store)
 {
     struct wr_redis_node *node = store->routing;
 
-    wr_redis_node_close(node);
+    if (node != NULL)
+        wr_redis_node_close(node);
 }
 
 const struct wr_redis_router wr_redis_single = {

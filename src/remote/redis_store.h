@@ -54,10 +54,12 @@ struct wr_redis_ticket {
     uint32_t shadow;  /* of kept: those that decide nothing */
     uint8_t op;       /* enum wr_redis_op */
     uint8_t count;    /* of kept */
-    uint8_t redirections, script_tries;
+    uint8_t redirections, script_tries, pauses;
     bool sent;   /* its command is under way */
     bool late;   /* and its caller has been told that it is gone */
     bool asking; /* ASK brought it here */
+    bool paused; /* TRYAGAIN: it is sent again in a moment */
+    bool singly; /* its charges are asked one by one */
 };
 
 /* Tickets in the order in which they are due. */
@@ -73,7 +75,8 @@ struct wr_redis_router {
      */
     uint32_t (*group)(struct wr_redis_store *store, const struct wr_redis_ticket *ticket,
                       uint32_t left);
-    /* Whom to ask for what ticket->asked names. NULL: it is being found out. */
+    /* Whom to ask for what ticket->asked names. NULL: it is being found out; store->unroutable: and
+     * that fails, so nobody should wait for it. */
     struct wr_redis_node *(*route)(struct wr_redis_store *store, struct wr_redis_ticket *ticket);
     /* An answer that is none, to a ticket whose caller waits. True: it is taken care of, the ticket
      * asks again. */
@@ -82,7 +85,8 @@ struct wr_redis_router {
     void (*up)(struct wr_redis_store *store, struct wr_redis_node *node);
     void (*lost)(struct wr_redis_store *store, struct wr_redis_node *node);
     void (*beat)(struct wr_redis_store *store, int64_t now_ns);
-    void (*stop)(struct wr_redis_store *store);
+    void (*stop)(struct wr_redis_store *store);    /* also when start failed */
+    void (*dispose)(struct wr_redis_store *store); /* its memory; NULL: it has none */
 };
 
 extern const struct wr_redis_router wr_redis_single;
@@ -97,6 +101,8 @@ struct wr_redis_node {
     struct wr_redis_link *link;      /* NULL: waits for its breaker, or is closed */
     struct wr_redis_link *retired; /* stalled; kept for late answers, so that they be given back */
     int64_t up_ns, retired_ns;     /* since when */
+    bool mapped;                   /* cluster: it has slots; else it goes when it is not */
+    int64_t used_ns;               /* needed for a while */
     uint64_t loaded_as;            /* number of the last SCRIPT LOAD on |link| */
     struct wr_breaker breaker;
     uv_timer_t pause;
@@ -121,7 +127,7 @@ struct wr_redis_store {
     uv_idle_t idle; /* active: tickets may be due, see expire */
     uv_check_t check;
     unsigned handles; /* that libuv still has: these and the nodes' */
-    bool closing;
+    bool closing, unroutable;
 
     struct wr_redis_ticket *tickets, *free;
     size_t ticket_count;

@@ -1,8 +1,10 @@
 """Redis servers, and the driver that asks them, for test_redis_*.py."""
 import json
+import pathlib
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import tempfile
 import threading
@@ -21,10 +23,33 @@ def free_port():
         return s.getsockname()[1]
 
 
+def free_cluster_port():
+    """One whose bus port, 10000 above, is free as well."""
+    while True:
+        port = free_port()
+        if port > 55535:
+            with socket.socket() as s:  # ephemeral ports may all be high
+                s.bind(("127.0.0.1", 0))
+                port = s.getsockname()[1] - 20000
+        with socket.socket() as first, socket.socket() as second:
+            try:
+                first.bind(("127.0.0.1", port))
+                second.bind(("127.0.0.1", port + 10000))
+                return port
+            except OSError:
+                pass
+
+
 def need(*programs):
     for program in programs:
         if shutil.which(program) is None:
             pytest.skip(f"no {program}: scripts/setup.sh check")
+
+
+def text(reply):
+    if isinstance(reply, list):
+        return [text(r) for r in reply]
+    return reply.decode(errors="replace") if isinstance(reply, bytes) else reply
 
 
 class Wire:
@@ -35,6 +60,10 @@ class Wire:
         self.file = self.socket.makefile("rb")
 
     def __call__(self, *words):
+        return text(self.raw(*words))
+
+    def raw(self, *words):
+        """The same, with strings as bytes."""
         words = [w if isinstance(w, bytes) else str(w).encode() for w in words]
         self.socket.sendall(b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%s\r\n" % (len(w), w) for w in words))
         return self.read()
@@ -54,7 +83,7 @@ class Wire:
         if size < 0:
             return None
         if kind == b"$":
-            return self.file.read(size + 2)[:-2].decode()
+            return self.file.read(size + 2)[:-2]
         return [self.read() for _ in range(size)]
 
     def close(self):
@@ -106,6 +135,20 @@ class Redis:
             return wire(*words)
         finally:
             wire.close()
+
+    def raw(self, *words):
+        wire = Wire(self.port)
+        try:
+            return wire.raw(*words)
+        finally:
+            wire.close()
+
+    def errors(self, code):
+        """How often it has answered by this error."""
+        for line in self("INFO", "errorstats").splitlines():
+            if line.startswith(f"errorstat_{code}:count="):
+                return int(line.split("=")[1])
+        return 0
 
     def signal(self, number):
         self.process.send_signal(number)
@@ -187,3 +230,121 @@ def used(build, units, *where):
     end = drive(build, *where, "--units", units, "--calls", 1, "--cost", 0, deadline_ms=5000)
     assert end["allowed"] == 1, end
     return units - end["remaining"]
+
+
+def key(number, limit):
+    """The store's name of the key that the driver's limit l<limit> counts under the driver's key |number|."""
+    return f"weir:{{{(number).to_bytes(8, 'little').hex()}{'0' * 16}}}:l{limit}"
+
+
+def window_count(raw):
+    """What a fixed window has counted: docs/formats/redis.md."""
+    return 0 if raw is None else int(struct.unpack("<Bdddd", raw)[2])
+
+
+class Sentinel(Redis):
+    """One that watches |primary| as the master "main", with |quorum| others."""
+
+    def __init__(self, primary, quorum, *lines):
+        self.lines = [f"sentinel monitor main 127.0.0.1 {primary.port} {quorum}",
+                      "sentinel down-after-milliseconds main 1000", "sentinel failover-timeout main 6000", *lines]
+        super().__init__()
+
+    def head(self):
+        conf = pathlib.Path(self.directory) / "sentinel.conf"
+        if not conf.exists():
+            conf.write_text("\n".join(self.lines) + "\n")
+        return [str(conf), "--sentinel"]
+
+    def defaults(self):
+        return []
+
+    def primary(self):
+        return int(self("SENTINEL", "GET-MASTER-ADDR-BY-NAME", "main")[1])
+
+
+class Cluster:
+    """Three primaries with a third of the slots each, and a replica for the first."""
+
+    def __init__(self):
+        options = ["--cluster-enabled", "yes", "--cluster-node-timeout", "1500", "--cluster-replica-validity-factor", "0"]
+        self.primaries = []
+        self.replica = None
+        try:
+            for _ in range(3):
+                self.primaries.append(Redis(*options, port=free_cluster_port()))
+            self.replica = Redis(*options, port=free_cluster_port())
+            self.form()
+        except BaseException:
+            self.close()
+            raise
+
+    def form(self):
+        bounds = [(0, 5460), (5461, 10922), (10923, 16383)]
+        for epoch, (node, (first, last)) in enumerate(zip(self.primaries, bounds)):
+            node("CLUSTER", "SET-CONFIG-EPOCH", epoch + 1)
+            node("CLUSTER", "ADDSLOTSRANGE", first, last)
+        for node in self.nodes():
+            self.primaries[0]("CLUSTER", "MEET", "127.0.0.1", node.port)
+        wait_for("everybody knows everybody",
+                 lambda: all(n("CLUSTER", "NODES").count("connected") == 4 for n in self.nodes()))
+        self.replica("CLUSTER", "REPLICATE", self.primaries[0]("CLUSTER", "MYID"))
+        wait_for("the cluster is well", lambda: all("cluster_state:ok" in n("CLUSTER", "INFO") for n in self.nodes()))
+        wait_for("the replica follows", lambda: "master_link_status:up" in self.replica("INFO", "replication"))
+
+    def nodes(self):
+        return [*self.primaries, self.replica]
+
+    def at(self):
+        where = ["--kind", "cluster"]
+        for node in self.primaries:
+            where += ["--address", f"127.0.0.1:{node.port}"]
+        return where
+
+    def slot(self, number):
+        return self.primaries[1]("CLUSTER", "KEYSLOT", key(number, 0))
+
+    def owner(self, number):
+        """Of the driver's key: an index of primaries."""
+        return min(2, self.slot(number) // 5461)
+
+    def key_of(self, owner):
+        """A key of the driver that lies on that primary."""
+        return next(n for n in range(100, 200) if self.owner(n) == owner)
+
+    def count(self, number, limit):
+        """Of a key of the driver, wherever it lies."""
+        for node in self.nodes():
+            if node.process is None or "role:master" not in node("INFO", "replication"):
+                continue
+            try:
+                return window_count(node.raw("GET", key(number, limit)))
+            except RuntimeError:
+                continue
+        raise AssertionError("no primary has the key")
+
+    def move(self, slot, source, target):
+        """As resharding does it: MIGRATING, IMPORTING, key by key, then the slot."""
+        source_id, target_id = source("CLUSTER", "MYID"), target("CLUSTER", "MYID")
+        target("CLUSTER", "SETSLOT", slot, "IMPORTING", source_id)
+        source("CLUSTER", "SETSLOT", slot, "MIGRATING", target_id)
+        yield "open"
+        while keys := source("CLUSTER", "GETKEYSINSLOT", slot, 1):
+            source("MIGRATE", "127.0.0.1", target.port, keys[0], 0, 5000)
+            yield "key"
+        for node in (target, source):
+            node("CLUSTER", "SETSLOT", slot, "NODE", target_id)
+        for node in self.primaries:
+            if node not in (target, source):
+                node("CLUSTER", "SETSLOT", slot, "NODE", target_id)
+
+    def close(self):
+        for node in self.nodes():
+            if node is not None:
+                node.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()

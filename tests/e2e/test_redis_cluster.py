@@ -1,0 +1,145 @@
+"""Shared limits in a Redis Cluster: real servers, three primaries and a replica."""
+import time
+
+import pytest
+
+from redis_servers import DEADLINE_MS, SLACK_US, Cluster, Driver, drive, free_port, need, used
+from serving import wait_for
+
+LONGEST_US = DEADLINE_MS * 1000 + SLACK_US
+MANY = 10_000_000
+
+
+@pytest.fixture
+def cluster():
+    need("redis-server")
+    with Cluster() as cluster:
+        yield cluster
+
+
+def load(build, cluster, number, *args, deadline_ms=DEADLINE_MS):
+    return Driver(build, *cluster.at(), "--run-ms", 120_000, "--in-flight", 32, "--rate", 1000, "--units", MANY,
+                  "--first-key", number, *args, deadline_ms=deadline_ms)
+
+
+def stop(driver):
+    """End it, and what it was allowed, but for what came after the last slice."""
+    driver.process.terminate()
+    driver.process.wait()
+    driver.close()
+    return sum(s["allowed"] for s in driver.slices())
+
+
+def test_exact_over_processes_and_primaries(build, cluster):
+    drivers = [Driver(build, *cluster.at(), "--calls", 3000, "--keys", 100, "--units", 70, "--in-flight", 64, "--quiet",
+                      deadline_ms=5000) for _ in range(3)]
+    ends = [driver.wait() for driver in drivers]
+    # 90 calls for each of 100 keys, which lie on all primaries.
+    assert sum(end["gone"] for end in ends) == 0
+    assert sum(end["allowed"] for end in ends) == 100 * 70
+    assert {cluster.owner(number) for number in range(100)} == {0, 1, 2}
+
+
+def test_limits_in_several_slots_all_or_none(build, cluster):
+    # l1 under key 1 has 60 of 100 used up beforehand. Spread, the driver's key 0 counts l0 under 0, l1 under 1, l2
+    # under 2: three slots, asked one after the other.
+    assert drive(build, *cluster.at(), "--first-key", 1, "--charges", 2, "--units", 100, "--calls", 60,
+                 deadline_ms=5000)["allowed"] == 60
+    assert len({cluster.slot(number) for number in range(3)}) == 3
+    end = drive(build, *cluster.at(), "--spread", "--charges", 3, "--units", 100, "--calls", 300, "--in-flight", 16,
+                deadline_ms=5000)
+    assert (end["allowed"], end["refused"], end["gone"]) == (40, 260, 0)
+    wait_for("what was given back", lambda: cluster.count(0, 0) == 40)
+    assert [cluster.count(n, n) for n in range(3)] == [40, 100, 40]
+
+
+def test_a_slot_migrates_under_load(build, cluster):
+    number = cluster.key_of(0)
+    slot = cluster.slot(number)
+    with load(build, cluster, number, "--charges", 2, "--run-ms", 8000, deadline_ms=5000) as driver:
+        driver.healthy()
+        a, b, c = cluster.primaries
+        for source, target in ((a, b), (b, c), (c, a)):
+            for _ in cluster.move(slot, source, target):
+                time.sleep(0.1)
+        driver.healthy()
+        end = driver.wait()
+    assert all(sum(node.errors(code) for node in cluster.primaries) > 0 for code in ("ASK", "MOVED"))
+    assert end["gone"] == 0
+    assert [cluster.count(number, limit) for limit in range(2)] == [end["allowed"]] * 2
+
+
+def test_a_migration_that_takes_long_with_a_key_on_either_side(build, cluster):
+    """Commands over both keys get TRYAGAIN until it is over: they are asked one by one meanwhile."""
+    number = cluster.key_of(0)
+    a, b, _ = cluster.primaries
+    with load(build, cluster, number, "--charges", 2, "--run-ms", 6000, deadline_ms=5000) as driver:
+        driver.healthy()
+        steps = cluster.move(cluster.slot(number), a, b)
+        assert [next(steps), next(steps)] == ["open", "key"]
+        time.sleep(2)
+        driver.healthy()
+        for _ in steps:
+            pass
+        end = driver.wait()
+    assert sum(node.errors("TRYAGAIN") for node in cluster.primaries) > 0
+    assert end["gone"] == 0
+    assert [cluster.count(number, limit) for limit in range(2)] == [end["allowed"]] * 2
+
+
+def test_a_primary_killed_its_replica_takes_over_and_the_others_go_on(build, cluster):
+    there, elsewhere = cluster.key_of(0), cluster.key_of(1)
+    first, second = load(build, cluster, there), load(build, cluster, elsewhere)
+    try:
+        first.healthy()
+        second.healthy()
+        cluster.primaries[0].kill()
+        first.wait_until("the loss is seen", lambda s: s["gone"] > 0)
+        wait_for("the replica is a primary", lambda: "role:master" in cluster.replica("INFO", "replication"))
+        first.healthy()
+        second.healthy()
+        assert max(s["slowest_us"] for s in [*first.slices(), *second.slices()]) < LONGEST_US
+        # While the cluster has no primary for some slots it answers CLUSTERDOWN for all: busy, not gone.
+        assert sum(s["gone"] - s["busy"] for s in second.slices()) == 0
+        allowed = stop(first)
+    finally:
+        first.close()
+        second.close()
+    counted = used(build, MANY, *cluster.at(), "--first-key", there)
+    assert abs(counted - allowed) < 400
+
+
+def test_a_primary_without_a_replica_killed_and_restarted(build, cluster):
+    number = cluster.key_of(2)
+    with load(build, cluster, number) as driver:
+        driver.healthy()
+        cluster.primaries[2].kill()
+        driver.wait_until("the loss is seen", lambda s: s["gone"] > 0)
+        driver.wait_until("nobody waits", lambda s: s["breaker"] > 0 and s["timeout"] == 0)
+        cluster.primaries[2].start()
+        driver.healthy()
+        assert max(s["slowest_us"] for s in driver.slices()) < LONGEST_US
+
+
+def test_scripts_flushed_on_every_primary(build, cluster):
+    with Driver(build, *cluster.at(), "--run-ms", 2500, "--in-flight", 64, "--keys", 30, "--units", MANY,
+                deadline_ms=5000) as driver:
+        driver.healthy()
+        for _ in range(10):
+            for node in cluster.primaries:
+                node("SCRIPT", "FLUSH")
+            time.sleep(0.05)
+        assert driver.wait()["gone"] == 0
+        assert all(node.errors("NOSCRIPT") > 0 for node in cluster.primaries)
+
+
+def test_no_node_of_it_at_all(build):
+    end = drive(build, "--kind", "cluster", "--address", f"127.0.0.1:{free_port()}", "--run-ms", 1200, "--rate", 300)
+    assert end["allowed"] == 0 and end["breaker"] > 200
+
+
+def test_under_valgrind(build, cluster):
+    need("valgrind")
+    end = drive(build, *cluster.at(), "--calls", 100, "--keys", 20, "--spread", "--charges", 3, deadline_ms=20_000,
+                wrap=["valgrind", "-q", "--error-exitcode=9", "--leak-check=full"])
+    assert end["allowed"] == 100
