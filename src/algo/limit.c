@@ -9,31 +9,37 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "algo/lease.h"
 #include "algo/scale.h"
 
 #define STAMP_TICKS_MAX INT64_C(2147483648) /* ticks of a window: half the range of 32 bits */
 
-static const char *const names[WR_ALGO_MAX + 1] = {
-    [WR_TOKEN_BUCKET] = "token-bucket", [WR_LEAKY_BUCKET] = "leaky-bucket",
-    [WR_FIXED_WINDOW] = "fixed-window", [WR_SLIDING_WINDOW] = "sliding-window",
-    [WR_SLIDING_LOG] = "sliding-log",   [WR_CONCURRENCY] = "concurrency",
+static const char *const names[WR_LEASE + 1] = {
+    [WR_TOKEN_BUCKET] = "token-bucket",
+    [WR_LEAKY_BUCKET] = "leaky-bucket",
+    [WR_FIXED_WINDOW] = "fixed-window",
+    [WR_SLIDING_WINDOW] = "sliding-window",
+    [WR_SLIDING_LOG] = "sliding-log",
+    [WR_CONCURRENCY] = "concurrency",
+    [WR_LEASE] = "lease",
 };
 
-static const struct wr_word_algo *const word_algos[WR_ALGO_MAX + 1] = {
+static const struct wr_word_algo *const word_algos[WR_LEASE + 1] = {
     [WR_TOKEN_BUCKET] = &wr_token_bucket,
     [WR_LEAKY_BUCKET] = &wr_leaky_bucket,
     [WR_FIXED_WINDOW] = &wr_fixed_window,
     [WR_SLIDING_WINDOW] = &wr_sliding_window,
+    [WR_LEASE] = &wr_lease,
 };
 
 const char *wr_algo_name(enum wr_algo algo)
 {
-    return (unsigned)algo <= WR_ALGO_MAX ? names[algo] : NULL;
+    return (unsigned)algo <= WR_LEASE ? names[algo] : NULL;
 }
 
 const struct wr_word_algo *wr_word_algo(enum wr_algo algo)
 {
-    return (unsigned)algo <= WR_ALGO_MAX ? word_algos[algo] : NULL;
+    return (unsigned)algo <= WR_LEASE ? word_algos[algo] : NULL;
 }
 
 uint64_t wr_word_used_q32(const struct wr_limit *limit, uint64_t state, int64_t now_ns)
@@ -78,6 +84,8 @@ static const char *check_units(enum wr_algo algo, int64_t units)
                    : NULL;
     case WR_CONCURRENCY:
         return units > WR_CONCURRENCY_MAX ? "at most 10000 places" : NULL;
+    case WR_LEASE:
+        break;
     }
     return "no such algorithm";
 }
@@ -201,6 +209,10 @@ bool wr_limit_valid(const struct wr_limit *limit)
     bool denied = limit->count_denied == 1;
     const char *problem;
 
+    if (limit->algo == WR_LEASE) {
+        again = wr_lease_limit();
+        return memcmp(&again, limit, sizeof again) == 0;
+    }
     if (limit->calendar != WR_CALENDAR_NONE)
         problem =
             wr_limit_make_calendar(&again, (enum wr_calendar)limit->calendar, limit->units, denied);

@@ -40,8 +40,9 @@ enum wr_algo {
     WR_SLIDING_WINDOW = 4,
     WR_SLIDING_LOG = 5,
     WR_CONCURRENCY = 6,
+    WR_LEASE = 7, /* lease.h: of the arena alone */
 };
-#define WR_ALGO_MAX 6
+#define WR_ALGO_MAX 6 /* that a policy can name */
 
 /* Bounds of what a person may write. */
 #define WR_RATE_UNITS_MAX INT64_C(1000000000000) /* units per window */
@@ -97,6 +98,10 @@ const char *wr_limit_make(struct wr_limit *out, enum wr_algo algo, int64_t units
 const char *wr_limit_make_calendar(struct wr_limit *out, enum wr_calendar calendar, int64_t units,
                                    bool count_denied);
 
+/* The part of |limit| that one of |nodes| (>= 1) may let through by itself: divided, at least 1.
+ * False, which no limit of a policy comes to: there is none. */
+bool wr_limit_divide(struct wr_limit *out, const struct wr_limit *limit, int64_t nodes);
+
 /* Could one of these have made |limit|? For limits that come out of an arena file. */
 bool wr_limit_valid(const struct wr_limit *limit);
 
@@ -106,7 +111,7 @@ int64_t wr_limit_capacity(const struct wr_limit *limit);
 /* Is the state one word? Otherwise it is a list of stamps. */
 static inline bool wr_limit_is_word(const struct wr_limit *limit)
 {
-    return limit->algo <= WR_SLIDING_WINDOW;
+    return limit->algo <= WR_SLIDING_WINDOW || limit->algo == WR_LEASE;
 }
 
 /* The name as in a policy, or NULL. */

@@ -39,7 +39,8 @@ static void names(void **state)
     assert_string_equal(wr_algo_name(WR_SLIDING_LOG), "sliding-log");
     assert_string_equal(wr_algo_name(WR_CONCURRENCY), "concurrency");
     assert_null(wr_algo_name((enum wr_algo)0));
-    assert_null(wr_algo_name((enum wr_algo)7));
+    assert_string_equal(wr_algo_name(WR_LEASE), "lease");
+    assert_null(wr_algo_name((enum wr_algo)8));
     assert_null(wr_algo_name((enum wr_algo)255));
 }
 
