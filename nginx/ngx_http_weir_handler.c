@@ -104,9 +104,10 @@ ngx_http_weir_handler(ngx_http_request_t *r, ngx_uint_t stage)
     if (answer.outcome == WEIR_DENY) {
         status = wlcf->status;
 
-        if (status == 0) {
-            status = answer.reason == WEIR_REASON_BANNED
-                     ? wmcf->defaults.ban_status : wmcf->defaults.status;
+        /* that the store is gone is nobody's excess: weir_status is not for it */
+
+        if (status == 0 || answer.reason == WEIR_REASON_STORE) {
+            status = weir_answer_status(&wmcf->defaults, &answer);
         }
 
         return ngx_http_weir_refuse(r, ctx, &answer, status);

@@ -116,6 +116,9 @@ ngx_http_weir_reason_text(ngx_http_weir_ctx_t *ctx)
 
     case WEIR_REASON_BUSY:
         return "busy";
+
+    case WEIR_REASON_STORE:
+        return "store";
     }
 
     return NULL;

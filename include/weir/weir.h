@@ -77,6 +77,8 @@ enum weir_outcome {
     WEIR_DENY = 2,   /* refused; nothing was consumed anywhere */
     WEIR_SHADOW = 3, /* goes through (after delay_ns, if any), but a limit in shadow mode would have
                         refused it: the one that decisive names */
+    WEIR_ASK = 4,    /* not decided, nothing was consumed: a limit is shared with other hosts, and
+                        their store must be asked; see weir_decide_alone */
 };
 
 enum weir_reason {
@@ -88,18 +90,19 @@ enum weir_reason {
                                  weir_ban: until that ends */
     WEIR_REASON_MISSING = 5,  /* a key the limit needs is missing, when_missing: deny */
     WEIR_REASON_BUSY = 6,     /* the key's log is held by a stopped process, or no node is left */
+    WEIR_REASON_STORE = 7,    /* the store of a shared limit is gone, when_store_gone: closed */
 };
 
 #define WEIR_NEVER INT64_C(-1) /* as retry_after_ns: no waiting helps */
 
 /* What one limit says. All times in ns, rounded up, relative to the decision's now. */
 struct weir_verdict {
-    uint8_t outcome; /* enum weir_outcome, never WEIR_SHADOW */
-    uint8_t reason;  /* enum weir_reason */
-    uint8_t shadow;  /* 1: this limit decides and counts but does not enforce */
-    uint8_t plan;    /* index of the plan it was decided by */
-    uint16_t limit;  /* index of the limit: weir_limit_name */
-    uint16_t reserved;
+    uint8_t outcome;         /* enum weir_outcome, never WEIR_SHADOW */
+    uint8_t reason;          /* enum weir_reason */
+    uint8_t shadow;          /* 1: this limit decides and counts but does not enforce */
+    uint8_t plan;            /* index of the plan it was decided by */
+    uint16_t limit;          /* index of the limit: weir_limit_name */
+    uint16_t flags;          /* private */
     int64_t capacity_units;  /* the most that can be remaining */
     int64_t remaining_units; /* after this request, 0..capacity_units */
     int64_t retry_after_ns;  /* denied: > 0, or WEIR_NEVER; otherwise 0 */
@@ -109,7 +112,7 @@ struct weir_verdict {
 
 /* What was taken from one limit, so that it can be given back exactly. Opaque. */
 struct weir_receipt {
-    uint64_t word[4];
+    uint64_t word[6];
 };
 
 /* What the whole policy says of one request. The caller's memory, written in full up to count. */
@@ -137,8 +140,10 @@ struct weir_options {
     const char *arena_path; /* instead of the policy's; "" : anonymous; NULL: as the policy says */
     uint64_t arena_bytes;   /* instead of the policy's; 0: as the policy says */
     const char *arena_default; /* path of the arena where the policy names none; NULL: anonymous */
-    uint32_t flags;            /* none yet: 0 */
+    uint32_t flags;            /* WEIR_OPEN_* */
 };
+
+#define WEIR_OPEN_LOCAL 1u /* shared limits are this arena's alone, as if there were no store */
 
 /* Read the policy in the file |policy_path| and open or create its arena.
  *
@@ -238,6 +243,12 @@ struct weir_request {
  * Returns: 0 (see answer->outcome), WEIR_EINVAL. */
 WEIR_API int weir_decide(struct weir *w, const struct weir_request *request, int64_t now,
                          struct weir_answer *answer);
+
+/* What weir_decide answered with WEIR_ASK, decided without the store, as each shared limit wants it
+ * when the store is gone (when_store_gone: open, closed, or local with its part of the limit).
+ * Returns: as weir_decide; answer->outcome is never WEIR_ASK. */
+WEIR_API int weir_decide_alone(struct weir *w, const struct weir_request *request, int64_t now,
+                               struct weir_answer *answer);
 
 /* weir_decide for |n| requests, in order, with their cache misses overlapped. */
 WEIR_API int weir_decide_batch(struct weir *w, const struct weir_request *requests, size_t n,
@@ -371,6 +382,11 @@ struct weir_answer_options {
     bool skip_options; /* do not count OPTIONS requests */
 };
 WEIR_API void weir_answer_defaults(const struct weir *w, struct weir_answer_options *out);
+
+/* The status of a refusal: ban_status of banned callers, 503 with WEIR_REASON_STORE, else status.
+ */
+WEIR_API int weir_answer_status(const struct weir_answer_options *options,
+                                const struct weir_answer *answer);
 
 #ifdef __cplusplus
 }

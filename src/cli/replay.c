@@ -208,7 +208,7 @@ static bool open_sources(struct replay *r)
 static bool open_policy(struct replay *r)
 {
     /* Anonymous: a replay must not see, nor change, what a running gateway counts. */
-    const struct weir_options weir_options = {.arena_path = ""};
+    const struct weir_options weir_options = {.arena_path = "", .flags = WEIR_OPEN_LOCAL};
     char *errors = malloc(ERRORS_BYTES);
     int result;
 

@@ -2,6 +2,7 @@
 #ifndef WR_ENGINE_BOUND_H
 #define WR_ENGINE_BOUND_H
 
+#include "base/sha256.h"
 #include "base/siphash.h"
 #include "engine/charge.h"
 #include "engine/engine.h"
@@ -9,6 +10,7 @@
 /* One limit of the policy, bound. */
 struct wr_bound_limit {
     struct wr_sip prefix; /* after the limit's name: keys of limits never collide */
+    struct wr_sip lease;  /* the same for its leases */
     const struct wr_policy_limit *policy;
     const uint16_t *class_ids; /* one for each plan */
 };
@@ -20,6 +22,14 @@ struct wr_engine {
     size_t limit_count;
     struct wr_bound_limit *limits;
     uint16_t *class_ids; /* limit_count rows of one for each plan */
+
+    /* Where limits are shared. shared.h. */
+    bool shares;           /* some limit is, and counts as such */
+    struct wr_limit lease; /* the limit of all leases, and its class */
+    uint16_t lease_class;
+    struct wr_sha256 tag_base; /* of tags */
+    uint64_t
+        *parts; /* limit_count rows of one for each plan, atomic: nodes << 16 | class. part.h */
 
     /* Of envoyproxy/ratelimit's configuration; NULL where the policy has none. bound_envoy.h. */
     uint16_t *envoy_classes; /* one for each rule */
@@ -61,6 +71,16 @@ static inline uint64_t wr_bound_hash_parts(const struct wr_engine *engine,
                     selected->part[i].bytes.len);
     return wr_sip_finish(sip);
 }
+
+/* In weir_verdict.flags: priv[] holds the moments of next and reset, as no state does. */
+#define WR_VERDICT_MOMENTS 1U
+
+/* As wr_engine_times, of the priv of a verdict under |limit|. */
+void wr_bound_times(const struct wr_limit *limit, const uint64_t priv[2], int64_t now,
+                    int64_t *next_ns, int64_t *reset_ns);
+
+/* The class of |limit| in an arena. */
+void wr_bound_class(const struct wr_limit *limit, struct wr_class *out);
 
 /* Write what |charge| came to into a verdict. */
 void wr_bound_verdict(const struct wr_engine *engine, const struct wr_charge *charge,

@@ -52,6 +52,18 @@ void wr_charge_refund(struct wr_arena *arena, const struct wr_limit *limit,
 void wr_charge_receipt(const struct wr_charge *charge, uint64_t state,
                        struct weir_receipt *receipt);
 
+/* Mark the receipt of a charge against a part of a limit (part.h): its class says of which. */
+void wr_receipt_mark_part(struct weir_receipt *receipt);
+bool wr_receipt_is_part(const struct weir_receipt *receipt);
+uint16_t wr_receipt_class(const struct weir_receipt *receipt);
+
+/* What was taken at a store: |charge| says how to give it back. */
+struct wr_remote_charge;
+void wr_receipt_write_remote(struct weir_receipt *receipt, const struct wr_remote_charge *charge);
+bool wr_receipt_is_remote(const struct weir_receipt *receipt);
+/* Fills tag, cost, place and receipt of |charge|. */
+void wr_receipt_read_remote(const struct weir_receipt *receipt, struct wr_remote_charge *charge);
+
 /* What a receipt says. */
 bool wr_receipt_taken(const struct weir_receipt *receipt);
 int64_t wr_receipt_cost(const struct weir_receipt *receipt);

@@ -5,9 +5,12 @@
 #include <string.h>
 
 #include "algo/concurrency.h"
+#include "algo/lease.h"
 #include "algo/sliding_log.h"
 #include "base/arith.h"
 #include "engine/bound_envoy.h"
+#include "engine/shared.h"
+#include "engine/tag.h"
 #include "engine/word.h"
 
 #define BATCH                                                                          \
@@ -34,7 +37,7 @@ bool wr_engine_judge(const unsigned char params[WR_CLASS_PARAMS], uint64_t value
     return true;
 }
 
-static void class_of(const struct wr_limit *limit, struct wr_class *out)
+void wr_bound_class(const struct wr_limit *limit, struct wr_class *out)
 {
     memset(out, 0, sizeof *out);
     memcpy(out->params, limit, sizeof *limit);
@@ -60,12 +63,48 @@ static int bind_limit(struct wr_engine *engine, size_t index, size_t plans)
         ids[plan] = plan > 0 ? ids[0] : 0;
         if (bound->policy->unlimited[plan] || (plan > 0 && !bound->policy->by_plan))
             continue;
-        class_of(&bound->policy->by[plan], &spec);
+        wr_bound_class(&bound->policy->by[plan], &spec);
         result = wr_arena_class(engine->arena, &spec, &ids[plan]);
         if (result != 0)
             return result;
     }
     return 0;
+}
+
+/* What shared limits need besides. */
+static int bind_shared(struct wr_engine *engine, size_t plans)
+{
+    static const char lease[] = "lease";
+    const struct wr_policy_store *store = wr_policy_settings(engine->policy)->store;
+    struct wr_class spec;
+
+    for (size_t i = 0; i < engine->limit_count; i++) {
+        struct wr_bound_limit *bound = &engine->limits[i];
+        engine->shares = engine->shares || bound->policy->shared;
+        bound->lease = wr_sip_init(wr_arena_secret(engine->arena));
+        wr_sip_part(&bound->lease, 0xff, lease, sizeof lease - 1);
+        wr_sip_part(&bound->lease, 0, bound->policy->name, strlen(bound->policy->name));
+    }
+    if (!engine->shares)
+        return 0;
+    engine->parts = calloc(engine->limit_count * plans, sizeof *engine->parts);
+    if (engine->parts == NULL)
+        return WEIR_ENOMEM;
+    wr_tag_base(&engine->tag_base, store->secret,
+                store->secret != NULL ? strlen(store->secret) : 0);
+    engine->lease = wr_lease_limit();
+    wr_bound_class(&engine->lease, &spec);
+    return wr_arena_class(engine->arena, &spec, &engine->lease_class);
+}
+
+void wr_engine_store_secret(struct wr_engine *engine, const void *secret, size_t len)
+{
+    wr_tag_base(&engine->tag_base, secret, len);
+}
+
+void wr_engine_keep_local(struct wr_engine *engine)
+{
+    engine->shares = false;
 }
 
 int wr_engine_new(struct wr_engine **out, const struct wr_policy *policy, struct wr_arena *arena)
@@ -91,6 +130,9 @@ int wr_engine_new(struct wr_engine **out, const struct wr_policy *policy, struct
         if (result != 0)
             goto failed;
     }
+    result = bind_shared(engine, plans);
+    if (result != 0)
+        goto failed;
     result = wr_envoy_bind(engine);
     if (result != 0)
         goto failed;
@@ -106,6 +148,7 @@ void wr_engine_free(struct wr_engine *engine)
     if (engine == NULL)
         return;
     wr_envoy_unbind(engine);
+    free(engine->parts);
     free(engine->class_ids);
     free(engine->limits);
     free(engine);
@@ -133,7 +176,7 @@ void wr_bound_verdict(const struct wr_engine *engine, const struct wr_charge *ch
     out->shadow = engine->limits[limit].policy->shadow;
     out->plan = (uint8_t)plan;
     out->limit = (uint16_t)limit;
-    out->reserved = 0;
+    out->flags = 0;
     out->capacity_units = wr_limit_capacity(charge->limit);
     out->remaining_units = take->remaining;
     out->retry_after_ns = take->never ? WEIR_NEVER : take->retry_after_ns;
@@ -174,11 +217,28 @@ static void check_hashed(struct wr_engine *engine, unsigned limit, uint64_t hash
     wr_bound_verdict(engine, &charge, limit, plan, out);
 }
 
+static void check_shared(struct wr_engine *engine, unsigned limit, struct weir_slice key,
+                         int64_t cost, int64_t now, struct weir_verdict *out)
+{
+    struct weir_answer answer;
+
+    if (now == WEIR_NOW)
+        now = wr_arena_now(engine->arena);
+    wr_shared_check(engine, limit, key, cost, true, now, &answer);
+    *out = answer.verdicts[0];
+}
+
 void wr_engine_check(struct wr_engine *engine, unsigned limit, struct weir_slice key, int64_t cost,
                      int64_t now, struct weir_verdict *out)
 {
-    uint64_t hash = wr_bound_hash(engine, limit, key);
+    uint64_t hash;
 
+    if (engine->shares && engine->limits[limit].policy->shared &&
+        !engine->limits[limit].policy->unlimited[engine->default_plan]) {
+        check_shared(engine, limit, key, cost, now, out);
+        return;
+    }
+    hash = wr_bound_hash(engine, limit, key);
     if (now == WEIR_NOW) {
         wr_slot_prefetch(engine->arena, hash);
         now = wr_arena_now(engine->arena);
@@ -191,6 +251,11 @@ void wr_engine_check_batch(struct wr_engine *engine, const struct weir_charge *c
 {
     uint64_t hashes[BATCH];
 
+    for (size_t i = 0; i < n && engine->shares; i++)
+        wr_engine_check(engine, charges[i].limit, charges[i].key, charges[i].cost_units, now,
+                        &out[i]);
+    if (engine->shares)
+        return;
     for (size_t start = 0; start < n; start += BATCH) {
         size_t count = n - start < BATCH ? n - start : BATCH;
         for (size_t i = 0; i < count; i++) {
@@ -208,26 +273,36 @@ void wr_engine_check_batch(struct wr_engine *engine, const struct weir_charge *c
     }
 }
 
+void wr_bound_times(const struct wr_limit *limit, const uint64_t priv[2], int64_t now,
+                    int64_t *next_ns, int64_t *reset_ns)
+{
+    *next_ns = 0;
+    *reset_ns = 0;
+    if (wr_limit_is_word(limit)) {
+        wr_word_algo((enum wr_algo)limit->algo)->times(limit, priv[0], now, next_ns, reset_ns);
+    } else if (priv[0] != 0) {
+        *next_ns = wr_sliding_log_retry(limit, (int64_t)priv[0], now);
+        *reset_ns = wr_sliding_log_retry(limit, (int64_t)priv[1], now);
+    }
+}
+
 void wr_engine_times(const struct wr_engine *engine, const struct weir_verdict *verdict,
                      int64_t now, int64_t *next_ns, int64_t *reset_ns)
 {
     const struct wr_policy_limit *policy;
-    const struct wr_limit *limit;
 
     *next_ns = 0;
     *reset_ns = 0;
+    if ((verdict->flags & WR_VERDICT_MOMENTS) != 0) {
+        *next_ns = wr_max_i64(0, (int64_t)verdict->priv[0] - now);
+        *reset_ns = wr_max_i64(0, (int64_t)verdict->priv[1] - now);
+        return;
+    }
     if (verdict->limit >= engine->limit_count ||
         verdict->plan >= wr_policy_plan_count(engine->policy))
         return;
     policy = engine->limits[verdict->limit].policy;
     if (policy->unlimited[verdict->plan])
         return;
-    limit = &policy->by[verdict->plan];
-    if (wr_limit_is_word(limit)) {
-        wr_word_algo((enum wr_algo)limit->algo)
-            ->times(limit, verdict->priv[0], now, next_ns, reset_ns);
-    } else if (verdict->priv[0] != 0) {
-        *next_ns = wr_sliding_log_retry(limit, (int64_t)verdict->priv[0], now);
-        *reset_ns = wr_sliding_log_retry(limit, (int64_t)verdict->priv[1], now);
-    }
+    wr_bound_times(&policy->by[verdict->plan], verdict->priv, now, next_ns, reset_ns);
 }

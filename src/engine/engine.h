@@ -31,7 +31,8 @@ void wr_engine_decide(struct wr_engine *engine, const struct weir_request *reque
 void wr_engine_decide_batch(struct wr_engine *engine, const struct weir_request *requests, size_t n,
                             int64_t now, struct weir_answer *answers);
 /* wr_engine_check with what wr_engine_settle and wr_engine_release need: an answer over one limit.
- * It is a reservation once the caller has set expires_ns. */
+ * It is a reservation once the caller has set expires_ns. Of a shared limit WEIR_ASK or a refusal:
+ * see wr_engine_begin_check. */
 void wr_engine_check_one(struct wr_engine *engine, unsigned limit, struct weir_slice key,
                          int64_t cost, int64_t now, struct weir_answer *answer);
 /* Forget what |key| has used of |limit|. Returns 0, WEIR_ENOENT, WEIR_EBUSY (its list is held by a

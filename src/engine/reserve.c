@@ -2,10 +2,16 @@
  *
  * A reservation is an answer in the caller's memory, not a record in the arena: its receipts say
  * what was taken from whom. So there is nothing to time out: left alone, the estimate simply stands
- * as the cost, which can never over-admit, whatever dies. */
+ * as the cost, which can never over-admit, whatever dies.
+ *
+ * What was taken at a store is given back there, by who can reach it: what is to be done is handed
+ * out (struct wr_pending), or, where nobody would do it, left alone as above. */
+#include <string.h>
+
 #include "base/arith.h"
 #include "engine/bound.h"
 #include "engine/engine.h"
+#include "engine/shared.h"
 
 #define SETTLED 0x01
 
@@ -18,20 +24,44 @@ static const struct wr_limit *limit_of(const struct wr_engine *engine,
     return &engine->limits[verdict->limit].policy->by[verdict->plan];
 }
 
+/* The limit that |receipt| was taken from: the verdict's, or the part of it that its class is.
+ * NULL: there is none, or it was taken elsewhere. */
+static const struct wr_limit *taken_from(const struct wr_engine *engine,
+                                         const struct weir_verdict *verdict,
+                                         const struct weir_receipt *receipt, struct wr_limit *part)
+{
+    const struct wr_limit *limit = limit_of(engine, verdict);
+    struct wr_class spec;
+
+    if (limit == NULL || !wr_receipt_taken(receipt) || wr_receipt_is_remote(receipt))
+        return NULL;
+    if (wr_receipt_class(receipt) == engine->lease_class && engine->lease_class != 0)
+        return &engine->lease;
+    if (!wr_receipt_is_part(receipt))
+        return limit;
+    if (!wr_arena_class_get(engine->arena, wr_receipt_class(receipt), &spec))
+        return NULL;
+    memcpy(part, spec.params, sizeof *part);
+    return wr_limit_valid(part) && part->algo == limit->algo ? part : NULL;
+}
+
 static void settle_one(struct wr_engine *engine, const struct weir_verdict *verdict,
                        const struct weir_receipt *receipt, int64_t cost, int64_t now)
 {
-    const struct wr_limit *limit = limit_of(engine, verdict);
+    struct wr_limit part;
+    const struct wr_limit *limit = taken_from(engine, verdict, receipt, &part);
     int64_t taken = wr_receipt_cost(receipt);
     struct wr_charge charge;
 
-    if (limit == NULL || limit->algo == WR_CONCURRENCY || !wr_receipt_taken(receipt))
+    if (limit == NULL || limit->algo == WR_CONCURRENCY)
         return;
     if (cost < taken) {
         wr_charge_refund(engine->arena, limit, receipt, taken - cost, now);
     } else if (cost > taken) {
-        wr_bound_charge(engine, verdict->limit, verdict->plan, wr_receipt_hash(receipt),
-                        cost - taken, &charge);
+        charge.limit = limit;
+        charge.class_id = wr_receipt_class(receipt);
+        charge.hash = wr_receipt_hash(receipt);
+        charge.cost = cost - taken;
         wr_charge_force(engine->arena, &charge, now);
     }
 }
@@ -46,6 +76,52 @@ int wr_engine_settle(struct wr_engine *engine, struct weir_answer *answer, int64
     for (unsigned i = 0; i < answer->count && i < WEIR_LIMITS_MAX; i++)
         settle_one(engine, &answer->verdicts[i], &answer->receipts[i], cost, now);
     return 0;
+}
+
+/* Add to |out| what receipt |i| says was taken at the store, to be changed by |units|. */
+static void add_remote(const struct wr_engine *engine, const struct weir_answer *answer, unsigned i,
+                       struct wr_pending *out, struct wr_remote_charge **charge)
+{
+    const struct weir_verdict *verdict = &answer->verdicts[i];
+
+    *charge = &out->call.charge[out->call.count];
+    memset(*charge, 0, sizeof **charge);
+    (*charge)->limit = limit_of(engine, verdict);
+    (*charge)->name = engine->limits[verdict->limit].policy->name;
+    wr_receipt_read_remote(&answer->receipts[i], *charge);
+    (*charge)->allowed = true;
+}
+
+/* Was it taken at the store, under a limit that there is? */
+static bool is_remote(const struct wr_engine *engine, const struct weir_answer *answer, unsigned i)
+{
+    return wr_receipt_taken(&answer->receipts[i]) && wr_receipt_is_remote(&answer->receipts[i]) &&
+           limit_of(engine, &answer->verdicts[i]) != NULL;
+}
+
+static void clear(struct wr_pending *out, int64_t now)
+{
+    out->call.count = 0;
+    out->call.shadow = 0;
+    out->call.now_ns = now;
+    out->force = 0;
+}
+
+int wr_engine_settle_shared(struct wr_engine *engine, struct weir_answer *answer, int64_t cost,
+                            int64_t now, struct wr_pending *out)
+{
+    int result = wr_engine_settle(engine, answer, cost, now);
+
+    clear(out, now);
+    for (unsigned i = 0; result == 0 && i < answer->count && i < WEIR_LIMITS_MAX; i++) {
+        struct wr_remote_charge *charge;
+        if (!is_remote(engine, answer, i))
+            continue;
+        add_remote(engine, answer, i, out, &charge);
+        if (charge->limit->algo != WR_CONCURRENCY && charge->cost != cost)
+            out->adjust[out->call.count++] = cost - charge->cost;
+    }
+    return result;
 }
 
 /* Does receipt |i| of |answer| hold a place? */
@@ -67,13 +143,32 @@ bool wr_engine_holds(const struct wr_engine *engine, const struct weir_answer *a
 
 void wr_engine_release(struct wr_engine *engine, struct weir_answer *answer, int64_t now)
 {
+    struct wr_limit part;
+
     for (unsigned i = 0; i < answer->count && i < WEIR_LIMITS_MAX; i++) {
         struct weir_receipt *receipt = &answer->receipts[i];
+        const struct wr_limit *limit;
 
-        if (!holds_place(engine, answer, i))
+        if (!holds_place(engine, answer, i) || wr_receipt_is_remote(receipt))
             continue;
-        wr_charge_refund(engine->arena, limit_of(engine, &answer->verdicts[i]), receipt,
-                         wr_receipt_cost(receipt), now);
+        limit = taken_from(engine, &answer->verdicts[i], receipt, &part);
+        if (limit != NULL)
+            wr_charge_refund(engine->arena, limit, receipt, wr_receipt_cost(receipt), now);
         wr_receipt_clear(receipt);
+    }
+}
+
+void wr_engine_release_shared(struct wr_engine *engine, struct weir_answer *answer, int64_t now,
+                              struct wr_pending *out)
+{
+    wr_engine_release(engine, answer, now);
+    clear(out, now);
+    for (unsigned i = 0; i < answer->count && i < WEIR_LIMITS_MAX; i++) {
+        struct wr_remote_charge *charge;
+        if (!is_remote(engine, answer, i) || !holds_place(engine, answer, i))
+            continue;
+        add_remote(engine, answer, i, out, &charge);
+        out->adjust[out->call.count++] = -charge->cost;
+        wr_receipt_clear(&answer->receipts[i]);
     }
 }

@@ -5,10 +5,15 @@
  * algo/lease.h).
  *
  *   wr_engine_begin    decides at once where the arena can: nothing is shared, a local limit or a
- * cached refusal says no, or every shared limit has a lease that lasts. Else it has taken nothing,
- * and says what the store is to be asked. wr_engine_finish   makes the answer of what the store
- * said: takes from the local limits, puts granted units into the arena; or, with the store gone,
- * decides as each limit wants it then: open, closed, or local with its part of the limit.
+ *                      cached refusal says no, or every shared limit has a lease that lasts. Else
+ *                      it says what the store is to be asked.
+ *   wr_engine_finish   makes the answer of what the store said: takes from the local limits, puts
+ *                      granted units into the arena; or, with the store gone, decides as each limit
+ *                      wants it then: open, closed, or local with its part of the limit.
+ *
+ * Between the two nothing local is taken, but the units of leases that last are held: they were
+ * granted for requests of this moment, and could be gone when the store has answered. finish gives
+ * them back to their leases when the request is refused; a pending that is dropped strands them.
  *
  * Nothing here does I/O; any process may begin, only one with a backend gets further.
  * wr_engine_decide is begin, with an outcome WEIR_ASK where the store must be asked. */
@@ -16,39 +21,111 @@
 #define WR_ENGINE_SHARED_H
 
 #include "engine/backend.h"
-#include "engine/charge.h"
+#include "engine/ballot.h"
 #include "engine/engine.h"
 
+#define WR_GONE_RETRY_NS                                                     \
+    WR_NS_PER_S /* of a refusal by a store that is gone, if nothing is known \
+                 */
+
 /* A request between begin and finish. Self-contained: it may outlive the request; not the engine.
- */
+ * About 6 KiB. */
 struct wr_pending {
-    struct wr_remote_call
-        call; /* to be handed to a backend as it is: done and context are the caller's.
-                 charge[i].extra and ttl_ns are 0: whoever manages leases sets them */
-    unsigned plan;
-    unsigned count; /* limits, in the order of the file */
-    uint16_t limit[WEIR_LIMITS_MAX];
-    int8_t remote[WEIR_LIMITS_MAX]; /* index in call.charge; -1: decided here */
-    uint32_t leased;                /* bit i: limit i is in leased mode; see also call.charge */
-    struct wr_charge charge[WEIR_LIMITS_MAX]; /* local part: of local limits, leases, fall-backs */
+    /* To be handed to a backend as it is: done and context are the caller's. charge[i].extra and
+     * ttl_ns are 0: whoever manages leases sets them. */
+    struct wr_remote_call call;
+    /* Bits of call.charge[], once the answer is complete: cost units are to be forced at the
+     * backend (count_denied, where a refusal was decided without asking it). */
+    uint32_t force;
+    /* wr_engine_settle_shared and _release_shared: what is to be done at the backend with
+     * call.charge[i]: this many units forced (> 0) or refunded (< 0). */
+    int64_t adjust[WEIR_LIMITS_MAX];
+    /* For wr_engine_finish with WR_REMOTE_GONE: when the store will be tried again; 0: not known.
+     */
+    int64_t gone_retry_ns;
+
+    struct wr_ballot ballot; /* limits in the order of the file; charge[i] of local limits, leases,
+                                fall-backs */
+    int8_t remote[WEIR_LIMITS_MAX]; /* index in call.charge; -1: not asked */
+    uint32_t asked;                 /* bit i: limit i is decided by the store */
+    uint32_t leased;                /* bit i: limit i is in leased mode, charge[i] its lease */
+    uint32_t held;                  /* bit i: its cost was spent from that lease */
+    uint64_t hash[WEIR_LIMITS_MAX]; /* of shared limits: where a fall-back counts the key */
     int64_t cost;
-    bool peek;
+    bool peek; /* call.charge[i].cost is then 0 */
 };
 
-/* Returns true when |answer| is complete; false when pending->call is to be asked. */
+/* Returns true when |answer| is complete; false when pending->call is to be asked: |answer| is then
+ * WEIR_ASK. */
 bool wr_engine_begin(struct wr_engine *engine, const struct weir_request *request, int64_t now,
                      struct weir_answer *answer, struct wr_pending *pending);
 
+/* The same for a reservation: no lease is spent. Its cost is an estimate, and what the true one is
+ * more must be charged where all nodes see it. */
+bool wr_engine_begin_reserve(struct wr_engine *engine, const struct weir_request *request,
+                             int64_t now, struct weir_answer *answer, struct wr_pending *pending);
+
+/* The same for one limit and one key under the default plan, as wr_engine_check_one; |reserve|: as
+ * wr_engine_begin_reserve. */
+bool wr_engine_begin_check(struct wr_engine *engine, unsigned limit, struct weir_slice key,
+                           int64_t cost, bool reserve, int64_t now, struct weir_answer *answer,
+                           struct wr_pending *pending);
+
 /* Complete |answer|. |nodes|: how many share the store, for limits that fall back to local. Returns
  * the bits of call.charge[] that the caller must refund at the backend (they were taken there, but
- * a local limit refused since): their cost; a granted lease is kept. */
+ * a local limit refused since): their cost; a granted lease is kept. Limits that say count_denied
+ * are not among them: the attempt counts. */
 uint32_t wr_engine_finish(struct wr_engine *engine, struct wr_pending *pending,
                           enum wr_remote_result result, unsigned nodes, int64_t now,
                           struct weir_answer *answer);
 
-/* Of a lease that this host holds: give back what is unspent, by setting it to nothing. Returns the
- * units, 0 where there is none. For draining: whoever manages leases remembers where they are. */
-int64_t wr_engine_lease_return(struct wr_engine *engine, unsigned limit, unsigned plan,
-                               const struct wr_pending *of, unsigned index, int64_t now);
+/* wr_engine_decide for a reservation: where a limit is shared, WEIR_ASK or a refusal. */
+void wr_engine_decide_reserve(struct wr_engine *engine, const struct weir_request *request,
+                              int64_t now, struct weir_answer *answer);
+
+/* begin, and where the store would have to be asked finish as with the store gone. */
+void wr_engine_decide_alone(struct wr_engine *engine, const struct weir_request *request,
+                            int64_t now, struct weir_answer *answer);
+
+/* What the hashes of callers in the store are made with: store.secret, or what is in
+ * store.secret_file, which whoever opens files reads. Before the first decision. */
+void wr_engine_store_secret(struct wr_engine *engine, const void *secret, size_t len);
+
+/* Shared limits are this arena's alone from now on, as if the policy had no store. */
+void wr_engine_keep_local(struct wr_engine *engine);
+
+/* ---- leases -------------------------------------------------------------------------------- */
+
+/* Where the lease of the limit behind call.charge[index] is, for wr_engine_lease_*. 0: the limit is
+ * not leased. */
+uint64_t wr_engine_lease_key(const struct wr_pending *pending, unsigned index);
+
+/* How many units of it are unspent. */
+int64_t wr_engine_lease_units(struct wr_engine *engine, uint64_t key, int64_t now);
+
+/* Take all of them out, to be given back to the store. Returns how many; 0 where there is none. For
+ * draining: whoever manages leases remembers where they are. */
+int64_t wr_engine_lease_return(struct wr_engine *engine, uint64_t key, int64_t now);
+
+/* ---- afterwards ---------------------------------------------------------------------------- */
+
+/* As wr_engine_settle and wr_engine_release, which do the local part alone; what is to be done at
+ * the backend is left in out->call.charge[], call.count and out->adjust[]. Returns as
+ * wr_engine_settle.
+ */
+int wr_engine_settle_shared(struct wr_engine *engine, struct weir_answer *answer, int64_t cost,
+                            int64_t now, struct wr_pending *out);
+void wr_engine_release_shared(struct wr_engine *engine, struct weir_answer *answer, int64_t now,
+                              struct wr_pending *out);
+
+/* ---- for the rest of the engine ------------------------------------------------------------ */
+
+/* wr_engine_decide of an engine with shared limits. */
+void wr_shared_decide(struct wr_engine *engine, const struct weir_request *request, int64_t now,
+                      struct weir_answer *answer);
+
+/* wr_engine_check_one of a shared limit; |lease|: one may be spent. */
+void wr_shared_check(struct wr_engine *engine, unsigned limit, struct weir_slice key, int64_t cost,
+                     bool lease, int64_t now, struct weir_answer *answer);
 
 #endif

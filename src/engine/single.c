@@ -4,6 +4,7 @@
 
 #include "engine/bound.h"
 #include "engine/engine.h"
+#include "engine/shared.h"
 
 static void take(struct wr_engine *engine, unsigned limit, struct wr_charge *charge, int64_t now,
                  struct weir_answer *answer)
@@ -22,6 +23,11 @@ void wr_engine_check_one(struct wr_engine *engine, unsigned limit, struct weir_s
     struct wr_charge charge;
 
     memset(answer, 0, sizeof *answer);
+    if (engine->shares && engine->limits[limit].policy->shared &&
+        !engine->limits[limit].policy->unlimited[engine->default_plan]) {
+        wr_shared_check(engine, limit, key, cost, false, now, answer);
+        return;
+    }
     if (engine->limits[limit].policy->unlimited[engine->default_plan]) {
         wr_engine_check(engine, limit, key, cost, now, &answer->verdicts[0]);
     } else {

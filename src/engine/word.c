@@ -147,3 +147,14 @@ void wr_word_refund(struct wr_arena *arena, struct wr_charge charge, uint64_t re
 {
     update(arena, &charge, now, receipt, true);
 }
+
+void wr_word_change(struct wr_arena *arena, struct wr_charge charge, int64_t now,
+                    wr_word_change_fn *change, int64_t deadline_ns)
+{
+    for (int tries = 0; tries < COMMIT_TRIES; tries++) {
+        uint64_t state = load(arena, &charge, now);
+        uint64_t wanted = change(state, now, charge.cost, deadline_ns);
+        if (wanted == state || store(arena, &charge, wanted, now) != WEIR_EAGAIN)
+            return;
+    }
+}

@@ -18,4 +18,10 @@ void wr_word_force(struct wr_arena *arena, struct wr_charge charge, int64_t now)
 /* Give charge.cost units back to charge.hash; |receipt| is the state that taking them left. */
 void wr_word_refund(struct wr_arena *arena, struct wr_charge charge, uint64_t receipt, int64_t now);
 
+/* Replace the state behind charge.hash by change(state, now, charge.cost, deadline_ns). */
+typedef uint64_t wr_word_change_fn(uint64_t state, int64_t now_ns, int64_t amount,
+                                   int64_t deadline_ns);
+void wr_word_change(struct wr_arena *arena, struct wr_charge charge, int64_t now,
+                    wr_word_change_fn *change, int64_t deadline_ns);
+
 #endif

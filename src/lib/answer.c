@@ -36,7 +36,8 @@ static void gather(const struct weir *w, const struct weir_answer *answer, struc
         const struct weir_verdict *v = &answer->verdicts[i];
         struct wr_standing *standing = &out->item[out->count];
 
-        if (v->shadow != 0 || !is_known(w, v)) /* what is not enforced is not told */
+        /* What is not enforced is not told, nor what is not known. */
+        if (v->shadow != 0 || !is_known(w, v) || v->reason == WEIR_REASON_STORE)
             continue;
         standing->name = wr_policy_limit(w->policy, v->limit)->name;
         standing->quota_units = v->capacity_units;
@@ -79,7 +80,8 @@ int weir_answer_problem(const struct weir *w, const struct weir_answer *answer, 
         problem.plan = wr_policy_plan(w->policy, answer->plan);
     for (unsigned i = 0; i < answer->count && i < WEIR_LIMITS_MAX; i++) {
         const struct weir_verdict *v = &answer->verdicts[i];
-        if (v->outcome == WEIR_DENY && v->shadow == 0 && is_known(w, v))
+        if (v->outcome == WEIR_DENY && v->shadow == 0 && is_known(w, v) &&
+            v->reason != WEIR_REASON_STORE)
             problem.violated[problem.violated_count++] = wr_policy_limit(w->policy, v->limit)->name;
     }
     if (answer->decisive >= 0 && answer->decisive < (int)answer->count &&
@@ -100,4 +102,11 @@ void weir_answer_defaults(const struct weir *w, struct weir_answer_options *out)
     out->ban_status = settings->ban_status;
     out->families = settings->header_families;
     out->skip_options = settings->skip_options;
+}
+
+int weir_answer_status(const struct weir_answer_options *options, const struct weir_answer *answer)
+{
+    if (answer->reason == WEIR_REASON_STORE)
+        return 503;
+    return answer->reason == WEIR_REASON_BANNED ? options->ban_status : options->status;
 }

@@ -7,6 +7,7 @@
 
 #include "base/diag.h"
 #include "base/units.h"
+#include "engine/shared.h"
 #include "lib/handle.h"
 
 static int open_arena(struct weir *w, const struct weir_options *options, struct wr_diag *diag)
@@ -64,6 +65,8 @@ static int open_all(struct weir *w, const struct weir_options *options, const st
     if (result != 0)
         return result;
     result = wr_engine_new(&w->engine, w->policy, w->arena);
+    if (result == 0 && options != NULL && (options->flags & WEIR_OPEN_LOCAL) != 0)
+        wr_engine_keep_local(w->engine);
     if (result == WEIR_EFULL)
         wr_diag_add(arena_diag, WR_ERROR, 0, 0,
                     "its table of %d classes is full of other limits; make a new arena",
@@ -79,8 +82,8 @@ static bool refused_argument(const char *policy_path, const struct weir_options 
 
     if (policy_path == NULL)
         text = "policy_path: expected a path, found NULL";
-    else if (options != NULL && options->flags != 0)
-        text = "options.flags: expected 0";
+    else if (options != NULL && (options->flags & ~WEIR_OPEN_LOCAL) != 0)
+        text = "options.flags: expected 0 or WEIR_OPEN_LOCAL";
     else if (options != NULL && options->arena_bytes != 0 &&
              (options->arena_bytes < WR_ARENA_BYTES_MIN ||
               options->arena_bytes > WR_ARENA_BYTES_MAX))
@@ -270,6 +273,17 @@ int weir_decide(struct weir *w, const struct weir_request *request, int64_t now,
     return 0;
 }
 
+int weir_decide_alone(struct weir *w, const struct weir_request *request, int64_t now,
+                      struct weir_answer *answer)
+{
+    if (!is_request(w, request, now)) {
+        memset(answer, 0, sizeof *answer);
+        return WEIR_EINVAL;
+    }
+    wr_engine_decide_alone(w->engine, request, now, answer);
+    return 0;
+}
+
 int weir_decide_batch(struct weir *w, const struct weir_request *requests, size_t n, int64_t now,
                       struct weir_answer *answers)
 {
@@ -287,16 +301,16 @@ int weir_reserve(struct weir *w, const struct weir_request *request, int64_t ttl
                  struct weir_answer *answer)
 {
     int64_t expires;
-    int result;
 
-    if (ttl_ns <= 0 || request->peek || __builtin_add_overflow(now, ttl_ns, &expires)) {
+    if (ttl_ns <= 0 || request->peek || __builtin_add_overflow(now, ttl_ns, &expires) ||
+        !is_request(w, request, now)) {
         memset(answer, 0, sizeof *answer);
         return WEIR_EINVAL;
     }
-    result = weir_decide(w, request, now, answer);
-    if (result == 0 && answer->outcome != WEIR_DENY)
+    wr_engine_decide_reserve(w->engine, request, now, answer);
+    if (answer->outcome != WEIR_DENY && answer->outcome != WEIR_ASK)
         answer->expires_ns = expires;
-    return result;
+    return 0;
 }
 
 int weir_settle(struct weir *w, struct weir_answer *answer, int64_t cost, int64_t now)

@@ -98,13 +98,15 @@ static void settle_mode(struct wr_loader *ld, const struct wr_yaml *node,
 
     if (reading->store_mode == NULL)
         limit->leased = store->leased;
-    if (!limit->leased || can_lease(reading->algo) || reading->algo == 0)
+    if (!limit->leased || reading->algo == 0 ||
+        (can_lease(reading->algo) && !reading->count_denied))
         return;
     limit->leased = false;
     wr_warning(ld, reading->store_mode != NULL ? reading->store_mode : node,
                "%s cannot be leased, %s: it stays strict, a round trip for each decision; "
                "store_mode: strict says so",
-               wr_algo_name(reading->algo), why[reading->algo]);
+               can_lease(reading->algo) ? "count_denied" : wr_algo_name(reading->algo),
+               can_lease(reading->algo) ? "as each refusal is charged" : why[reading->algo]);
 }
 
 static void warn_unshared(struct wr_loader *ld, struct wr_limit_reading *reading)

@@ -217,7 +217,7 @@ static void deny(struct http_door *door, const struct asked *asked,
                  const struct weir_answer *answer, struct http_response *response)
 {
     const struct weir_answer_options *options = &door->policy.answers;
-    int status = answer->reason == WEIR_REASON_BANNED ? options->ban_status : options->status;
+    int status = weir_answer_status(options, answer);
     int len;
 
     *response = (struct http_response){.status = asked->deny != 0 ? asked->deny : status};

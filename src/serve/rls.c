@@ -253,9 +253,8 @@ static void describe_refusal(const struct weir *weir, const struct weir_answer *
         weir_answer_headers(weir, answer, 0, headers, scratch->headers, sizeof scratch->headers);
     for (int i = 0; i < count; i++)
         add_header(out, headers[i].name, headers[i].value);
-    len = weir_answer_problem(
-        weir, answer, answer->reason == WEIR_REASON_BANNED ? options.ban_status : options.status,
-        scratch->body, sizeof scratch->body);
+    len = weir_answer_problem(weir, answer, weir_answer_status(&options, answer), scratch->body,
+                              sizeof scratch->body);
     if (len <= 0)
         return;
     out->body = (struct weir_slice){scratch->body, (size_t)len};

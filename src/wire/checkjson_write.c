@@ -8,15 +8,18 @@
 #include "base/units.h"
 #include "wire/checkjson.h"
 
-static const char *const outcomes[] = {
-    [WEIR_ALLOW] = "allow", [WEIR_DELAY] = "delay", [WEIR_DENY] = "deny", [WEIR_SHADOW] = "shadow"};
+static const char *const outcomes[] = {[WEIR_ALLOW] = "allow",
+                                       [WEIR_DELAY] = "delay",
+                                       [WEIR_DENY] = "deny",
+                                       [WEIR_SHADOW] = "shadow",
+                                       [WEIR_ASK] = "ask"};
 
 /* Of enum weir_reason, as docs/http.md has them. */
 static const char *const reasons[] = {
     [WEIR_REASON_NONE] = "none",         [WEIR_REASON_LIMIT] = "limit",
     [WEIR_REASON_CAPACITY] = "capacity", [WEIR_REASON_ZERO] = "zero",
     [WEIR_REASON_BANNED] = "banned",     [WEIR_REASON_MISSING] = "missing",
-    [WEIR_REASON_BUSY] = "busy"};
+    [WEIR_REASON_BUSY] = "busy",         [WEIR_REASON_STORE] = "store"};
 
 const char *wr_check_reason(unsigned reason)
 {

@@ -33,6 +33,7 @@ struct kind {
 static const struct kind quota_exceeded = {TYPES "quota-exceeded", "Quota exceeded"};
 static const struct kind reduced = {TYPES "temporary-reduced-capacity",
                                     "Temporarily reduced capacity"};
+static const struct kind unavailable = {"about:blank", "Service Unavailable"};
 static const struct kind abnormal = {TYPES "abnormal-usage-detected", "Abnormal usage detected"};
 
 static void add(struct body *body, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -161,6 +162,9 @@ static void write_detail(char *out, size_t size, const struct wr_problem *proble
     case WEIR_REASON_BUSY:
         (void)snprintf(out, size, "too many requests at this moment; try again in %s", wait);
         return;
+    case WEIR_REASON_STORE:
+        (void)snprintf(out, size, "limits cannot be checked at this moment; try again in %s", wait);
+        return;
     case WEIR_REASON_NONE:
     case WEIR_REASON_LIMIT:
     default:
@@ -182,6 +186,8 @@ static const char *error_of(enum weir_reason reason)
         return "credential_missing";
     case WEIR_REASON_CAPACITY:
         return "cost_above_capacity";
+    case WEIR_REASON_STORE:
+        return "store_unavailable";
     case WEIR_REASON_NONE:
     case WEIR_REASON_LIMIT:
     case WEIR_REASON_ZERO:
@@ -195,6 +201,8 @@ static const struct kind *kind_of(const struct wr_problem *problem)
 {
     if (problem->reason == WEIR_REASON_BANNED)
         return &abnormal;
+    if (problem->reason == WEIR_REASON_STORE)
+        return &unavailable;
     return problem->status == 503 ? &reduced : &quota_exceeded;
 }
 
@@ -220,7 +228,8 @@ int wr_problem_write(const struct wr_problem *problem, char *buffer, size_t size
         add(&body, ",\"retry_after\":%lld", (long long)seconds(problem->retry_after_ns));
     add_member(&body, "limit", problem->limit);
     add_member(&body, "plan", problem->plan);
-    if (problem->reason != WEIR_REASON_BANNED && problem->reason != WEIR_REASON_MISSING)
+    if (problem->reason != WEIR_REASON_BANNED && problem->reason != WEIR_REASON_MISSING &&
+        problem->reason != WEIR_REASON_STORE)
         add_member(&body, "upgrade_url", problem->upgrade_url);
     add_member(&body, "documentation_url", problem->documentation_url);
     add(&body, "}");

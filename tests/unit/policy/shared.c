@@ -102,6 +102,9 @@ static void test_what_cannot_be_leased(void **state)
            "4:5: warning: sliding-log cannot be leased, it keeps the moment of each "
            "request" STAYS,
            true);
+    expect(REDIS,
+           "{name: a, by: [ip], rate: 5/s, count_denied: true, shared: true, store_mode: leased}",
+           "4:82: warning: count_denied cannot be leased, as each refusal is charged" STAYS, true);
     expect("{redis: {url: 'redis://h'}, mode: leased}",
            "{name: a, by: [ip], concurrent: 5, shared: true}",
            "4:5: warning: concurrency cannot be leased, a place belongs to one request" STAYS,

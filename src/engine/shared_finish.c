@@ -1,0 +1,282 @@
+/* shared_finish.c - the answer to a request, of what its store said or did not say.
+ *
+ * Invariants:
+ *   1. If a local limit refuses what the store has taken, the caller is told what to refund there.
+ *   2. Durations of the store count from the moment it was asked, which is before it decided: a
+ * lease ends early rather than late, and so does a remembered refusal.
+ *   3. With the store gone, charges of limits that fall back to local are charges like any other:
+ * they are part of all-or-none. */
+#include <string.h>
+
+#include "algo/lease.h"
+#include "base/arith.h"
+#include "engine/part.h"
+#include "engine/shared.h"
+#include "engine/shared_parts.h"
+#include "engine/word.h"
+
+/* How a limit that was asked for came out, while the answer is made. */
+struct finishing {
+    struct wr_engine *engine;
+    struct wr_pending *p;
+    int64_t now;
+    bool done;                              /* the store has answered */
+    uint32_t part;                          /* bit i: limit i falls back to its part */
+    uint32_t closed;                        /* bit i: limit i refuses, as the store is gone */
+    struct wr_limit parts[WEIR_LIMITS_MAX]; /* that they are */
+};
+
+static const struct wr_remote_charge *charge_of(const struct finishing *f, unsigned i)
+{
+    return &f->p->call.charge[(unsigned)f->p->remote[i]];
+}
+
+static bool enforced(const struct finishing *f, unsigned i)
+{
+    return wr_ballot_enforced(f->engine, &f->p->ballot, i);
+}
+
+/* ---- the store has answered -------------------------------------------------------------- */
+
+/* Of a look the store has said what remains, not whether the cost fits. */
+static bool is_allowed(const struct finishing *f, unsigned i)
+{
+    const struct wr_remote_charge *charge = charge_of(f, i);
+    int64_t cost = f->p->cost;
+
+    if (!f->p->peek || !charge->allowed || charge->limit->algo == WR_LEAKY_BUCKET)
+        return charge->allowed;
+    if (charge->limit->algo == WR_CONCURRENCY)
+        cost = wr_min_i64(cost, 1);
+    return charge->remaining >= cost;
+}
+
+/* What a lease is to remember of the store's answer. */
+static void learn(struct finishing *f, unsigned i, bool pass)
+{
+    const struct wr_remote_charge *charge = charge_of(f, i);
+    struct wr_charge lease = f->p->ballot.charge[i];
+    int64_t asked = f->p->call.now_ns;
+
+    if (pass && charge->allowed && charge->granted > 0) {
+        lease.cost = charge->granted;
+        wr_word_change(f->engine->arena, lease, f->now, wr_lease_grant,
+                       asked + wr_min_i64(charge->lease_ns, WR_LEASE_TTL_MAX_NS));
+    } else if (!charge->allowed && !charge->never) {
+        wr_word_change(f->engine->arena, lease, f->now, wr_lease_refuse,
+                       asked + wr_min_i64(charge->retry_after_ns, WR_LEASE_TTL_MAX_NS));
+    }
+}
+
+/* Returns true when every enforced limit at the store allows. */
+static bool heed_store(struct finishing *f)
+{
+    const struct wr_pending *p = f->p;
+    bool pass = true;
+
+    for (unsigned i = 0; i < p->ballot.count; i++)
+        if (wr_bit(p->asked, i) && enforced(f, i) && !is_allowed(f, i))
+            pass = false;
+    for (unsigned i = 0; i < p->ballot.count && !p->peek; i++)
+        if (wr_bit(p->asked & p->leased, i))
+            learn(f, i, pass);
+    return pass;
+}
+
+static void store_verdict(const struct finishing *f, unsigned i, struct weir_verdict *out)
+{
+    const struct wr_remote_charge *charge = charge_of(f, i);
+
+    wr_pending_blank(f->engine, f->p, i, out);
+    out->remaining_units = wr_max_i64(0, wr_min_i64(charge->remaining, out->capacity_units));
+    out->priv[0] = (uint64_t)(f->now + wr_max_i64(0, charge->next_ns));
+    out->priv[1] = (uint64_t)(f->now + wr_max_i64(0, charge->reset_ns));
+    if (is_allowed(f, i)) {
+        out->delay_ns = charge->delay_ns;
+        out->outcome = charge->delay_ns > 0 ? WEIR_DELAY : WEIR_ALLOW;
+        return;
+    }
+    out->outcome = WEIR_DENY;
+    out->reason = charge->never
+                      ? (out->capacity_units == 0 ? WEIR_REASON_ZERO : WEIR_REASON_CAPACITY)
+                      : WEIR_REASON_LIMIT;
+    /* A look that does not fit: when one unit more is there is the least it takes. */
+    out->retry_after_ns = charge->never     ? WEIR_NEVER
+                          : charge->allowed ? wr_max_i64(1, charge->next_ns)
+                                            : wr_max_i64(1, charge->retry_after_ns);
+}
+
+/* The charges that were taken at the store and must go back, as the request is refused after all.
+ */
+static uint32_t to_refund(const struct finishing *f)
+{
+    uint32_t bits = 0;
+
+    for (unsigned k = 0; k < f->p->call.count; k++) {
+        const struct wr_remote_charge *charge = &f->p->call.charge[k];
+        if (charge->allowed && charge->cost > 0 && charge->limit->count_denied == 0)
+            bits |= UINT32_C(1) << k;
+    }
+    return bits;
+}
+
+/* ---- the store is gone ------------------------------------------------------------------- */
+
+/* Returns true when no enforced limit is closed. */
+static bool fall_back(struct finishing *f, unsigned nodes)
+{
+    struct wr_pending *p = f->p;
+    bool pass = true;
+
+    for (unsigned i = 0; i < p->ballot.count; i++) {
+        const struct wr_policy_limit *policy = f->engine->limits[p->ballot.limit[i]].policy;
+        uint32_t bit = UINT32_C(1) << i;
+
+        if (!wr_bit(p->asked, i) || policy->when_gone == WR_GONE_OPEN)
+            continue;
+        if (policy->when_gone == WR_GONE_LOCAL &&
+            wr_part_charge(f->engine, p->ballot.limit[i], p->ballot.plan, nodes, p->hash[i],
+                           p->cost, &f->parts[i], &p->ballot.charge[i])) {
+            f->part |= bit;
+            p->ballot.here |= bit;
+            continue;
+        }
+        f->closed |= bit;
+        pass = pass && !enforced(f, i);
+    }
+    return pass;
+}
+
+static void gone_verdict(const struct finishing *f, unsigned i, struct weir_verdict *out)
+{
+    wr_pending_blank(f->engine, f->p, i, out);
+    out->remaining_units = wr_max_i64(0, out->capacity_units - f->p->cost);
+    out->priv[0] = (uint64_t)f->now;
+    out->priv[1] = (uint64_t)f->now;
+    if (!wr_bit(f->closed, i))
+        return;
+    out->outcome = WEIR_DENY;
+    out->reason = WEIR_REASON_STORE;
+    out->remaining_units = 0;
+    out->retry_after_ns = f->p->gone_retry_ns > 0 ? f->p->gone_retry_ns : WR_GONE_RETRY_NS;
+}
+
+/* As moments: who asks for them later knows the whole limit, not the part. */
+static void part_verdict(const struct finishing *f, unsigned i, struct weir_verdict *out)
+{
+    int64_t next_ns, reset_ns;
+
+    wr_ballot_verdict(f->engine, &f->p->ballot, i, out);
+    wr_bound_times(&f->parts[i], out->priv, f->now, &next_ns, &reset_ns);
+    out->flags = WR_VERDICT_MOMENTS;
+    out->priv[0] = (uint64_t)(f->now + next_ns);
+    out->priv[1] = (uint64_t)(f->now + reset_ns);
+}
+
+/* ---- the answer -------------------------------------------------------------------------- */
+
+static void fill_verdict(const struct finishing *f, unsigned i, struct weir_verdict *out)
+{
+    const struct wr_pending *p = f->p;
+
+    if (wr_bit(f->part, i))
+        part_verdict(f, i, out);
+    else if (wr_bit(p->ballot.here, i))
+        wr_ballot_verdict(f->engine, &p->ballot, i, out);
+    else if (!wr_bit(p->asked, i))
+        wr_pending_verdict(f->engine, p, i, f->now, out);
+    else if (f->done)
+        store_verdict(f, i, out);
+    else
+        gone_verdict(f, i, out);
+}
+
+/* What the request has taken, so that it can be given back. */
+static void fill_receipts(const struct finishing *f, struct weir_answer *answer)
+{
+    const struct wr_pending *p = f->p;
+
+    wr_pending_receipts(p, answer);
+    for (unsigned i = 0; i < p->ballot.count; i++) {
+        if (wr_bit(f->part, i) && wr_receipt_taken(&answer->receipts[i]))
+            wr_receipt_mark_part(&answer->receipts[i]);
+        if (f->done && wr_bit(p->asked, i) && charge_of(f, i)->allowed && charge_of(f, i)->cost > 0)
+            wr_receipt_write_remote(&answer->receipts[i], charge_of(f, i));
+    }
+}
+
+static void begin_answer(const struct finishing *f, struct weir_answer *answer)
+{
+    const struct wr_pending *p = f->p;
+
+    answer->plan = (uint8_t)p->ballot.plan;
+    answer->flags = 0;
+    answer->count = p->ballot.count;
+    answer->cost_units = p->cost;
+    answer->decided_ns = f->now;
+    answer->expires_ns = 0;
+    for (unsigned i = 0; i < p->ballot.count; i++)
+        wr_receipt_clear(&answer->receipts[i]);
+}
+
+uint32_t wr_engine_finish(struct wr_engine *engine, struct wr_pending *p,
+                          enum wr_remote_result result, unsigned nodes, int64_t now,
+                          struct weir_answer *answer)
+{
+    struct finishing f = {.engine = engine, .p = p, .now = now, .done = result == WR_REMOTE_DONE};
+    bool store = f.done ? heed_store(&f) : fall_back(&f, nodes), pass;
+    uint32_t refund = 0;
+
+    begin_answer(&f, answer);
+    pass = wr_ballot_evaluate(engine, &p->ballot, now) && store;
+    if (pass && !p->peek)
+        pass = wr_ballot_commit(engine, &p->ballot, now, answer->receipts);
+    if (!pass)
+        wr_pending_let_go(engine, p, now);
+    if (!pass && store && f.done && !p->peek)
+        refund = to_refund(&f);
+    for (unsigned i = 0; i < p->ballot.count; i++)
+        fill_verdict(&f, i, &answer->verdicts[i]);
+    if (pass)
+        fill_receipts(&f, answer);
+    else if (!p->peek)
+        wr_ballot_refused(engine, &p->ballot, now);
+    wr_answer_describe(answer, pass);
+    return refund;
+}
+
+/* ---- leases ------------------------------------------------------------------------------ */
+
+uint64_t wr_engine_lease_key(const struct wr_pending *pending, unsigned index)
+{
+    for (unsigned i = 0; i < pending->ballot.count; i++)
+        if (pending->remote[i] == (int)index && wr_bit(pending->leased, i))
+            return pending->ballot.charge[i].hash;
+    return 0;
+}
+
+int64_t wr_engine_lease_units(struct wr_engine *engine, uint64_t key, int64_t now)
+{
+    struct wr_slot_view view;
+
+    wr_slot_find(engine->arena, key, &view);
+    return view.slot != NULL && view.class_id == engine->lease_class
+               ? wr_lease_units(view.state, now)
+               : 0;
+}
+
+int64_t wr_engine_lease_return(struct wr_engine *engine, uint64_t key, int64_t now)
+{
+    struct wr_charge charge = {
+        .limit = &engine->lease, .class_id = engine->lease_class, .hash = key};
+
+    for (;;) {
+        charge.cost = wr_engine_lease_units(engine, key, now);
+        if (charge.cost == 0)
+            return 0;
+        /* Others who spend meanwhile leave less: looked up again, it gets less each time. */
+        wr_word_take(engine->arena, &charge, now);
+        if (charge.take.allowed)
+            return charge.cost;
+    }
+}

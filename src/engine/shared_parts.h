@@ -1,0 +1,33 @@
+/* shared_parts.h - what shared.c and shared_finish.c have in common. */
+#ifndef WR_ENGINE_SHARED_PARTS_H
+#define WR_ENGINE_SHARED_PARTS_H
+
+#include "engine/shared.h"
+
+static inline bool wr_bit(uint32_t bits, unsigned i)
+{
+    return (bits >> i & 1) != 0;
+}
+
+/* The limit of the policy that limit |i| of |p| is, under the request's plan. */
+static inline const struct wr_limit *wr_pending_limit(const struct wr_engine *engine,
+                                                      const struct wr_pending *p, unsigned i)
+{
+    return &engine->limits[p->ballot.limit[i]].policy->by[p->ballot.plan];
+}
+
+/* Give the units that are held back to their leases. */
+void wr_pending_let_go(struct wr_engine *engine, struct wr_pending *p, int64_t now);
+
+/* The verdict of limit |i| by its lease. */
+void wr_pending_verdict(const struct wr_engine *engine, const struct wr_pending *p, unsigned i,
+                        int64_t now, struct weir_verdict *out);
+
+/* A verdict that says nothing yet, of limit |i|. */
+void wr_pending_blank(const struct wr_engine *engine, const struct wr_pending *p, unsigned i,
+                      struct weir_verdict *out);
+
+/* Write the receipts of what is held. */
+void wr_pending_receipts(const struct wr_pending *p, struct weir_answer *answer);
+
+#endif
