@@ -68,6 +68,26 @@ struct wr_limit wr_lease_limit(void)
     return (struct wr_limit){.algo = WR_LEASE, .units = 1, .window_ns = WR_LEASE_TTL_MAX_NS};
 }
 
+/* An eighth of a window; of a token bucket, the time in which an eighth of it comes back. So what
+ * the store keeps back is at most an eighth of the bucket, and a unit. */
+int64_t wr_lease_ttl_ns(const struct wr_limit *limit)
+{
+    uint64_t eighth_ns;
+
+    if (wr_limit_capacity(limit) < WR_LEASE_CAPACITY_MIN || limit->units == 0)
+        return 0;
+    if (limit->algo == WR_TOKEN_BUCKET)
+        eighth_ns = wr_muldiv_floor((uint64_t)limit->burst, (uint64_t)limit->window_ns,
+                                    8 * (uint64_t)limit->units);
+    else if (limit->algo == WR_FIXED_WINDOW || limit->algo == WR_SLIDING_WINDOW)
+        eighth_ns = (uint64_t)limit->window_ns / 8;
+    else
+        return 0;
+    if (eighth_ns < WR_LEASE_TTL_MIN_NS)
+        return 0;
+    return (int64_t)wr_min_u64(eighth_ns, WR_LEASE_TTL_MAX_NS);
+}
+
 static void take(const struct wr_limit *limit, uint64_t state, int64_t now_ns, int64_t cost,
                  struct wr_take *out)
 {

@@ -15,11 +15,18 @@
 
 #define WR_LEASE_TTL_MAX_NS WR_NS_PER_S             /* no lease and no refusal lasts longer */
 #define WR_LEASE_UNITS_MAX ((INT64_C(1) << 22) - 1) /* of one word; more is stranded */
+#define WR_LEASE_CAPACITY_MIN 16                    /* of a limit that leases at all */
+#define WR_LEASE_TTL_MIN_NS (16 * WR_NS_PER_MS)     /* shorter, and rounding takes too much of it */
 
 extern const struct wr_word_algo wr_lease;
 
 /* The one limit of this algorithm: all leases are of one class. */
 struct wr_limit wr_lease_limit(void);
+
+/* How long leases of |limit| last, at most; 0: it is never leased. Of the limit alone: a store
+ * keeps rate * ttl of a token bucket back for what is out, so whatever is taken there, strictly
+ * too, must be taken with the same ttl. */
+int64_t wr_lease_ttl_ns(const struct wr_limit *limit);
 
 /* |state| with |units| (> 0) more, which may be spent before |deadline_ns|. */
 uint64_t wr_lease_grant(uint64_t state, int64_t now_ns, int64_t units, int64_t deadline_ns);

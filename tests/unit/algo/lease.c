@@ -211,6 +211,37 @@ static void test_worth(void **state)
     assert_false(wr_limit_valid(&limit));
 }
 
+static int64_t ttl_of(enum wr_algo algo, int64_t units, int64_t window_ns, int64_t burst)
+{
+    struct wr_limit limit;
+
+    assert_null(wr_limit_make(&limit, algo, units, window_ns, burst, false));
+    return wr_lease_ttl_ns(&limit);
+}
+
+/* An eighth of the window, or the time in which an eighth of the bucket comes back; 1 s at most. */
+static void test_ttl(void **state)
+{
+    (void)state;
+    assert_int_equal(ttl_of(WR_FIXED_WINDOW, 100, WR_NS_PER_S, -1), 125 * WR_NS_PER_MS);
+    assert_int_equal(ttl_of(WR_SLIDING_WINDOW, 100, WR_NS_PER_S, -1), 125 * WR_NS_PER_MS);
+    assert_int_equal(ttl_of(WR_FIXED_WINDOW, 100, WR_NS_PER_MINUTE, -1), WR_NS_PER_S);
+    assert_int_equal(ttl_of(WR_TOKEN_BUCKET, 100, WR_NS_PER_S, 100), 125 * WR_NS_PER_MS);
+    assert_int_equal(ttl_of(WR_TOKEN_BUCKET, 100, WR_NS_PER_S, 40), 50 * WR_NS_PER_MS);
+    assert_int_equal(ttl_of(WR_TOKEN_BUCKET, 1000, WR_NS_PER_HOUR, -1), WR_NS_PER_S);
+    /* 20 * 1 s / (8 * 30) = 83 333 333.3 ns */
+    assert_int_equal(ttl_of(WR_TOKEN_BUCKET, 30, WR_NS_PER_S, 20), 83333333);
+    /* Too small to hand out, or gone too soon: 12.8 / 100 s is 16 ms. */
+    assert_int_equal(ttl_of(WR_FIXED_WINDOW, 15, WR_NS_PER_MINUTE, -1), 0);
+    assert_int_equal(ttl_of(WR_TOKEN_BUCKET, 1000, WR_NS_PER_S, 128), 16 * WR_NS_PER_MS);
+    assert_int_equal(ttl_of(WR_TOKEN_BUCKET, 1000, WR_NS_PER_S, 127), 0);
+    assert_int_equal(ttl_of(WR_FIXED_WINDOW, 100, 127 * WR_NS_PER_MS, -1), 0);
+    assert_int_equal(ttl_of(WR_TOKEN_BUCKET, 0, WR_NS_PER_S, 100), 0);
+    assert_int_equal(ttl_of(WR_LEAKY_BUCKET, 100, WR_NS_PER_S, 100), 0);
+    assert_int_equal(ttl_of(WR_SLIDING_LOG, 100, WR_NS_PER_S, -1), 0);
+    assert_int_equal(ttl_of(WR_CONCURRENCY, 100, WR_NS_PER_S, -1), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -224,6 +255,7 @@ int main(void)
         cmocka_unit_test(test_giving_back),
         cmocka_unit_test(test_damage),
         cmocka_unit_test(test_worth),
+        cmocka_unit_test(test_ttl),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
