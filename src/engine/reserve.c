@@ -8,6 +8,7 @@
  * out (struct wr_pending), or, where nobody would do it, left alone as above. */
 #include <string.h>
 
+#include "algo/lease.h"
 #include "base/arith.h"
 #include "engine/bound.h"
 #include "engine/engine.h"
@@ -83,11 +84,13 @@ static void add_remote(const struct wr_engine *engine, const struct weir_answer 
                        struct wr_pending *out, struct wr_remote_charge **charge)
 {
     const struct weir_verdict *verdict = &answer->verdicts[i];
+    const struct wr_policy_limit *policy = engine->limits[verdict->limit].policy;
 
     *charge = &out->call.charge[out->call.count];
     memset(*charge, 0, sizeof **charge);
     (*charge)->limit = limit_of(engine, verdict);
-    (*charge)->name = engine->limits[verdict->limit].policy->name;
+    (*charge)->name = policy->name;
+    (*charge)->ttl_ns = policy->leased ? wr_lease_ttl_ns((*charge)->limit) : 0;
     wr_receipt_read_remote(&answer->receipts[i], *charge);
     (*charge)->allowed = true;
 }

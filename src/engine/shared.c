@@ -22,6 +22,7 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "algo/lease.h"
 #include "base/arith.h"
 #include "engine/shared_parts.h"
 #include "engine/tag.h"
@@ -246,13 +247,15 @@ static void ask_for(struct beginning *b, unsigned i)
     struct wr_pending *p = b->p;
     unsigned index = p->call.count++;
     struct wr_remote_charge *charge = &p->call.charge[index];
+    const struct wr_policy_limit *policy = b->engine->limits[p->ballot.limit[i]].policy;
 
     p->remote[i] = (int8_t)index;
     if (!wr_ballot_enforced(b->engine, &p->ballot, i))
         p->call.shadow |= UINT32_C(1) << index;
     memset(charge, 0, sizeof *charge);
     charge->limit = wr_pending_limit(b->engine, p, i);
-    charge->name = b->engine->limits[p->ballot.limit[i]].policy->name;
+    charge->name = policy->name;
+    charge->ttl_ns = policy->leased ? wr_lease_ttl_ns(charge->limit) : 0;
     charge->cost = p->peek ? 0 : p->cost;
     if (charge->limit->algo == WR_CONCURRENCY) {
         charge->cost = wr_min_i64(charge->cost, 1);

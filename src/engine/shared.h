@@ -31,8 +31,9 @@
 /* A request between begin and finish. Self-contained: it may outlive the request; not the engine.
  * About 6 KiB. */
 struct wr_pending {
-    /* To be handed to a backend as it is: done and context are the caller's. charge[i].extra and
-     * ttl_ns are 0: whoever manages leases sets them. */
+    /* To be handed to a backend as it is: done and context are the caller's. charge[i].extra is
+     * 0: whoever manages leases sets it; ttl_ns is the limit's where it is leased, asked for a
+     * lease or not. */
     struct wr_remote_call call;
     /* Bits of call.charge[], once the answer is complete: cost units are to be forced at the
      * backend (count_denied, where a refusal was decided without asking it). */

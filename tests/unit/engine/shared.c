@@ -540,6 +540,8 @@ static void test_settling_at_the_store(void **state)
     assert_int_equal(a.expires_ns, 0);
     node.extra = 0;
     assert_false(wr_engine_begin_reserve(node.weir->engine, &r, T0, &a, &node.pending));
+    /* The store keeps back what may be out as leases, whoever asks. */
+    assert_int_equal(node.pending.call.charge[0].ttl_ns, S);
     ask_store(&node, T0, &a);
     assert_int_equal(a.outcome, WEIR_ALLOW);
     a.expires_ns = T0 + S;
@@ -547,6 +549,7 @@ static void test_settling_at_the_store(void **state)
     assert_int_equal(out.call.count, 1);
     assert_string_equal(out.call.charge[0].name, "all");
     assert_int_equal(out.call.charge[0].cost, 10);
+    assert_int_equal(out.call.charge[0].ttl_ns, S);
     assert_int_equal(out.adjust[0], -6);
     assert_memory_equal(out.call.charge[0].tag, node.pending.call.charge[0].tag, WR_TAG_BYTES);
     assert_int_equal(out.call.charge[0].receipt[0], node.pending.call.charge[0].receipt[0]);
