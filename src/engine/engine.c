@@ -217,8 +217,9 @@ static void check_hashed(struct wr_engine *engine, unsigned limit, uint64_t hash
     wr_bound_verdict(engine, &charge, limit, plan, out);
 }
 
-static void check_shared(struct wr_engine *engine, unsigned limit, struct weir_slice key,
-                         int64_t cost, int64_t now, struct weir_verdict *out)
+static __attribute__((noinline)) void check_shared(struct wr_engine *engine, unsigned limit,
+                                                   struct weir_slice key, int64_t cost, int64_t now,
+                                                   struct weir_verdict *out)
 {
     struct weir_answer answer;
 

@@ -121,12 +121,14 @@ void wr_engine_release_shared(struct wr_engine *engine, struct weir_answer *answ
 
 /* ---- for the rest of the engine ------------------------------------------------------------ */
 
+/* Not to be inlined: their frames of 10 KiB would be the frames of decisions that share nothing. */
+
 /* wr_engine_decide of an engine with shared limits. */
 void wr_shared_decide(struct wr_engine *engine, const struct weir_request *request, int64_t now,
-                      struct weir_answer *answer);
+                      struct weir_answer *answer) __attribute__((noinline));
 
 /* wr_engine_check_one of a shared limit; |lease|: one may be spent. */
 void wr_shared_check(struct wr_engine *engine, unsigned limit, struct weir_slice key, int64_t cost,
-                     bool lease, int64_t now, struct weir_answer *answer);
+                     bool lease, int64_t now, struct weir_answer *answer) __attribute__((noinline));
 
 #endif
