@@ -91,6 +91,7 @@ static void settle(struct wr_redis_ticket *ticket, bool passed)
     enum wr_remote_trouble trouble;
 
     if (ticket->op == WR_REDIS_TAKE && !passed) {
+        ticket->left |= ticket->taken;
         wr_redis_take_back(ticket);
         ticket->op = WR_REDIS_JUDGE;
     } else if (ticket->op == WR_REDIS_TAKE) {

@@ -10,7 +10,8 @@
  *
  * Idea. A call is one ticket with one command at a time under way. Charges that cannot be in one
  * command (slots of a cluster) are asked group after group. If one refuses, what the earlier ones
- * took is given back, and the rest is judged without taking, so that the answer is whole.
+ * took is given back, and all others are judged without taking, so that the answer is what one
+ * command would have given.
  *
  * Invariants.
  *   1. call->done is called once, and from within take only by take itself.
@@ -192,8 +193,8 @@ static void resume_queue(struct wr_redis_queue *queue, const struct wr_redis_nod
 
 void wr_redis_resume(struct wr_redis_store *store, struct wr_redis_node *node)
 {
+    resume_queue(&store->orders, node); /* what is given back can be had by the others */
     resume_queue(&store->queue, node);
-    resume_queue(&store->orders, node);
 }
 
 /* ---- giving back ---------------------------------------------------------------------------- */
@@ -235,18 +236,9 @@ uint32_t wr_redis_charged(const struct wr_remote_charge *charges, uint32_t which
 
 void wr_redis_take_back(struct wr_redis_ticket *ticket)
 {
-    struct wr_remote_charge *charges = ticket->call->charge;
-    uint32_t which = wr_redis_charged(charges, ticket->taken);
+    const struct wr_remote_charge *charges = ticket->call->charge;
 
-    wr_redis_give_back(ticket->store, charges, which);
-    for (unsigned i = 0; i < WEIR_LIMITS_MAX; i++) {
-        if ((which >> i & 1) == 0)
-            continue;
-        charges[i].remaining =
-            wr_min_i64(charges[i].remaining + charges[i].cost + charges[i].granted,
-                       wr_limit_capacity(charges[i].limit));
-        charges[i].granted = 0;
-    }
+    wr_redis_give_back(ticket->store, charges, wr_redis_charged(charges, ticket->taken));
     ticket->taken = 0;
 }
 

@@ -433,8 +433,8 @@ static void on_start(uv_timer_t *timer)
     link->handles++;
     if (!wr_resolve_start(&link->resolve, link->loop, address->host, address->port, on_resolved,
                           link)) {
-        release(link);
         fail(link, WR_TROUBLE_CONNECT, "out of memory");
+        release(link);
     }
 }
 

@@ -99,6 +99,7 @@ static void on_up(void *owner, struct wr_redis_link *link)
 
     node->up_ns = wr_redis_now_ns();
     node->loaded_as = wr_redis_link_sent(link);
+    wr_redis_note(node->store, NULL, NULL);
     if (!wr_breaker_closed(&node->breaker))
         wr_breaker_succeeded(&node->breaker, node->up_ns);
     if (node->store->router->up != NULL)
@@ -231,6 +232,7 @@ void wr_redis_node_move(struct wr_redis_node *node, const struct wr_redis_addres
     struct wr_redis_link *link = node->link;
 
     set_address(node, address);
+    close_retired(node); /* what the old server still took is nothing to the new one */
     node->link = NULL;
     node->up_ns = 0;
     if (link != NULL)

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #define OUTPUT_FIRST 4096
-#define OUTPUT_SPARE (256 * 1024) /* a larger buffer is not kept */
+#define OUTPUT_SPARE ((size_t)256 * 1024) /* a larger buffer is not kept */
 #define RING_FIRST 64
 
 static bool reserve_output(struct wr_redis_pipeline *pipeline, size_t len)

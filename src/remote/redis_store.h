@@ -194,7 +194,7 @@ void wr_redis_give_back(struct wr_redis_store *store, const struct wr_remote_cha
                         uint32_t which);
 /* Those of |which| that took something. */
 uint32_t wr_redis_charged(const struct wr_remote_charge *charges, uint32_t which);
-/* Give back what earlier groups of the ticket's call took, and have the charges say so. */
+/* Give back what earlier groups of the ticket's call took. */
 void wr_redis_take_back(struct wr_redis_ticket *ticket);
 /* Begin a ticket that nobody waits for: it goes out when its server can be asked, or is forgotten
  * after WR_REDIS_ORDER_NS. */

@@ -50,6 +50,11 @@ def test_limits_in_several_slots_all_or_none(build, cluster):
                 deadline_ms=5000)
     assert (end["allowed"], end["refused"], end["gone"]) == (40, 260, 0)
     wait_for("what was given back", lambda: cluster.count(0, 0) == 40)
+    # A refusal speaks of the others as one command would have: l0 would have let it pass, and had 59 left.
+    end = drive(build, *cluster.at(), "--spread", "--charges", 3, "--units", 100, "--calls", 5, deadline_ms=5000)
+    assert (end["refused"], end["remaining"]) == (5, 59)
+    # Taken, refused, given back, and the two others judged; perhaps one that counts nodes.
+    assert end["commands"] - 5 * 5 in (0, 1)
     assert [cluster.count(n, n) for n in range(3)] == [40, 100, 40]
 
 

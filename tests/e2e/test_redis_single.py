@@ -187,6 +187,10 @@ def test_no_server_at_all(build):
     assert "refused" in end["detail"]
 
 
+def test_a_name_with_addresses_of_which_one_listens(build, redis):
+    assert drive(build, "--address", f"localhost:{redis.port}", "--calls", 5, deadline_ms=5000)["allowed"] == 5
+
+
 def test_a_name_that_is_none(build):
     end = drive(build, "--address", "no-such-host.invalid:6379", "--run-ms", 600, "--rate", 100)
     assert end["allowed"] == 0 and end["reachable"] is False

@@ -216,8 +216,13 @@ static void add_address(char *text)
 
 static void set(int which, char *value)
 {
+    static char nothing[] = "0"; /* of options without a value */
     static const char *const kinds[] = {"redis", "sentinel", "cluster", "memcached"};
-    int64_t number = value == NULL ? 0 : strtoll(value, NULL, 10);
+    int64_t number;
+
+    if (value == NULL)
+        value = nothing;
+    number = strtoll(value, NULL, 10);
 
     switch (which) {
     case 'k':
