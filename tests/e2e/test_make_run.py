@@ -136,8 +136,14 @@ def check_places(requests):
 
 def left(session):
     """The processes of the session: {pid: command line}."""
-    return {int(p.parent.name): (p.parent / "cmdline").read_text().split("\0")
-            for p in pathlib.Path("/proc").glob("[0-9]*/stat") if session_of(p) == session}
+    found = {}
+    for p in pathlib.Path("/proc").glob("[0-9]*/stat"):
+        try:
+            if session_of(p) == session:
+                found[int(p.parent.name)] = (p.parent / "cmdline").read_text().split("\0")
+        except FileNotFoundError:
+            pass  # it has ended meanwhile
+    return found
 
 
 def check_nothing_is_left(run):
