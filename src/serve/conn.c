@@ -39,53 +39,6 @@ static void recycle(struct wr_acceptor *acceptor, struct wr_bytes *bytes)
     }
 }
 
-/* ---- the end ----------------------------------------------------------------------------- */
-
-static void forget_dirty(struct wr_conn *conn)
-{
-    struct wr_conn **at = &conn->acceptor->dirty;
-
-    while (*at != conn)
-        at = &(*at)->next_dirty;
-    *at = conn->next_dirty;
-}
-
-static void on_closed(uv_handle_t *handle)
-{
-    struct wr_conn *conn = handle->data;
-    struct wr_acceptor *acceptor = conn->acceptor;
-
-    if (conn->context != NULL)
-        acceptor->options.events->closed(conn->context);
-    if (conn->previous != NULL)
-        conn->previous->next = conn->next;
-    else
-        acceptor->conns = conn->next;
-    if (conn->next != NULL)
-        conn->next->previous = conn->previous;
-    if (conn->dirty)
-        forget_dirty(conn);
-    acceptor->connections--;
-    wr_server_leave_connection(acceptor->loop->server);
-    wr_conn_count(&wr_conn_metrics(acceptor)->connections_closed);
-    SSL_free(conn->ssl);
-    wr_bytes_free(&conn->in);
-    wr_bytes_free(&conn->out);
-    free(conn->subject);
-    free(conn);
-    wr_acceptor_handle_closed(acceptor);
-}
-
-void wr_conn_destroy(struct wr_conn *conn)
-{
-    if (conn->doomed)
-        return;
-    conn->doomed = true;
-    conn->closing = true;
-    wr_queue_leave(&conn->acceptor->queues, &conn->queued);
-    uv_close((uv_handle_t *)&conn->uv.stream, on_closed);
-}
-
 /* ---- output ------------------------------------------------------------------------------ */
 
 static void progress(struct wr_conn *conn);
@@ -188,12 +141,6 @@ static void flush(struct wr_conn *conn)
         wr_conn_destroy(conn);
 }
 
-size_t wr_conn_unsent(const struct wr_conn *conn)
-{
-    return wr_bytes_held(&conn->out) +
-           (conn->sending != NULL ? wr_bytes_held(&conn->sending->bytes) : 0);
-}
-
 int wr_conn_write(struct wr_conn *conn, const void *bytes, size_t len)
 {
     struct wr_acceptor *acceptor = conn->acceptor;
@@ -242,6 +189,7 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
 }
 
 static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf);
+static void read_on(struct wr_conn *conn);
 
 /* Keep the |len| bytes at |rest|, which may lie in conn->in. */
 static bool keep(struct wr_conn *conn, const uint8_t *rest, size_t len)
@@ -263,6 +211,32 @@ static void pause_reading(struct wr_conn *conn)
         return;
     conn->paused = true;
     (void)uv_read_stop(&conn->uv.stream);
+}
+
+/* Read no more until the door goes on. */
+static void fill_up(struct wr_conn *conn)
+{
+    if (!conn->full && !conn->paused)
+        (void)uv_read_stop(&conn->uv.stream);
+    conn->full = true;
+}
+
+/* What the door has not used up is kept: how much of it may there be, and for how long? */
+static void watch_input(struct wr_conn *conn, bool moved)
+{
+    struct wr_acceptor *acceptor = conn->acceptor;
+    bool too_much = wr_bytes_held(&conn->in) > acceptor->options.limits.input_max;
+
+    if (too_much && conn->stalled) {
+        fill_up(conn);
+    } else if (too_much && !conn->paused) {
+        wr_conn_count(&wr_conn_metrics(acceptor)->bad_requests);
+        conn->closing = true;
+    } else if (wr_bytes_held(&conn->in) == 0 || conn->stalled) {
+        wr_conn_wait(conn, WR_WAIT_IDLE);
+    } else if (moved || conn->queued.queue != WR_WAIT_MESSAGE) {
+        wr_conn_wait(conn, WR_WAIT_MESSAGE);
+    }
 }
 
 /* Give the door what is unread, with the |len| bytes at |bytes| behind it. */
@@ -291,24 +265,26 @@ static void deliver(struct wr_conn *conn, const uint8_t *bytes, size_t len)
         return;
     }
     pause_reading(conn);
-    if (!keep(conn, bytes + used, len - (size_t)used)) {
+    if (keep(conn, bytes + used, len - (size_t)used))
+        watch_input(conn, used > 0);
+    else
         wr_conn_destroy(conn);
-    } else if (wr_bytes_held(&conn->in) > acceptor->options.limits.input_max && !conn->paused) {
-        wr_conn_count(&wr_conn_metrics(acceptor)->bad_requests);
-        conn->closing = true;
-    } else if (wr_bytes_held(&conn->in) == 0) {
-        wr_conn_wait(conn, WR_WAIT_IDLE);
-    } else if (used > 0 || conn->queued.queue != WR_WAIT_MESSAGE) {
-        wr_conn_wait(conn, WR_WAIT_MESSAGE);
-    }
+}
+
+void wr_conn_stall(struct wr_conn *conn)
+{
+    conn->stalled = true;
 }
 
 void wr_conn_again(struct wr_conn *conn)
 {
+    conn->stalled = false;
     if (conn->in_read || conn->doomed || conn->closing)
         return;
     if (!conn->paused && wr_bytes_held(&conn->in) > 0)
         deliver(conn, NULL, 0);
+    if (!conn->stalled && conn->full)
+        read_on(conn);
     progress(conn);
 }
 
@@ -351,7 +327,7 @@ static void unseal(struct wr_conn *conn)
 
     if (conn->context == NULL && !shake_hands(conn))
         return;
-    while (!conn->closing && !conn->paused) {
+    while (!conn->closing && !conn->paused && !conn->full) {
         int n;
 
         ERR_clear_error();
@@ -419,22 +395,34 @@ static void linger(struct wr_conn *conn)
     if (conn->sending == NULL && uv_fileno((uv_handle_t *)&conn->uv.stream, &fd) == 0)
         (void)shutdown(fd, SHUT_WR);
     wr_conn_wait(conn, WR_WAIT_LINGER);
-    if (conn->paused)
+    if (conn->paused || conn->full)
         (void)uv_read_start(&conn->uv.stream, on_alloc, on_read);
-    conn->paused = false;
+    conn->paused = conn->full = false;
+}
+
+/* The door has gone on after too much had come. */
+static void read_on(struct wr_conn *conn)
+{
+    conn->full = false;
+    if (conn->paused || conn->closing || conn->doomed)
+        return;
+    if (uv_read_start(&conn->uv.stream, on_alloc, on_read) != 0)
+        wr_conn_destroy(conn);
+    else if (conn->ssl != NULL)
+        unseal(conn);
 }
 
 /* Read on after a pause: first what was left unread. */
 static void resume(struct wr_conn *conn)
 {
     conn->paused = false;
-    if (uv_read_start(&conn->uv.stream, on_alloc, on_read) != 0) {
+    if (!conn->full && uv_read_start(&conn->uv.stream, on_alloc, on_read) != 0) {
         wr_conn_destroy(conn);
         return;
     }
     if (wr_bytes_held(&conn->in) > 0)
         deliver(conn, NULL, 0);
-    if (!conn->closing && conn->ssl != NULL)
+    if (!conn->closing && conn->ssl != NULL && !conn->full)
         unseal(conn);
 }
 
@@ -480,21 +468,4 @@ void wr_conn_begin(struct wr_conn *conn)
         (void)establish(conn);
     if (!conn->doomed)
         progress(conn); /* a greeting */
-}
-
-/* ---- looking ----------------------------------------------------------------------------- */
-
-const char *wr_conn_peer(const struct wr_conn *conn)
-{
-    return conn->peer;
-}
-
-const char *wr_conn_subject(const struct wr_conn *conn)
-{
-    return conn->subject != NULL ? conn->subject : "";
-}
-
-void *wr_conn_context(const struct wr_conn *conn)
-{
-    return conn->context;
 }

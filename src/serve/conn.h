@@ -42,11 +42,19 @@ void *wr_conn_context(const struct wr_conn *conn);
  * closing). */
 int wr_conn_write(struct wr_conn *conn, const void *bytes, size_t len);
 
+/* Can anything be written? */
+bool wr_conn_is_open(const struct wr_conn *conn);
+
 /* Bytes written but not yet sent. */
 size_t wr_conn_unsent(const struct wr_conn *conn);
 
 /* Send what was written outside of read() without waiting for the end of the turn. */
 void wr_conn_flush(struct wr_conn *conn);
+
+/* From within read(): the door waits for something of its own and uses nothing up until it says
+ * wr_conn_again. What comes meanwhile is kept up to |input_max|, then nothing more is read; no
+ * deadline runs but the door's. */
+void wr_conn_stall(struct wr_conn *conn);
 
 /* Offer the door its unread input again, which it left because it was not ready for it. Outside of
  * read(). */

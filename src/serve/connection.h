@@ -38,6 +38,8 @@ struct wr_conn {
     bool in_read;                    /* the door is being called */
     bool dirty;
     bool paused;    /* not reading: too much is unsent */
+    bool stalled;   /* the door waits for something of its own */
+    bool full;      /* not reading: too much has come meanwhile */
     bool closing;   /* what is written goes out, nothing more is read */
     bool lingering; /* all is sent, the other side is to close */
     bool ended;     /* the other side has sent its last byte */
