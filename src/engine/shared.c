@@ -400,6 +400,60 @@ bool wr_engine_begin_check(struct wr_engine *engine, unsigned limit, struct weir
     return begin(&b, false, 0, answer);
 }
 
+bool wr_engine_begin_one(struct wr_engine *engine, const struct wr_selected *key, unsigned plan,
+                         int64_t cost, int64_t now, struct weir_answer *answer,
+                         struct wr_pending *pending)
+{
+    struct wr_selection selection;
+    struct beginning b = {engine, &selection, pending, now, ASK, true};
+
+    selection.plan = plan;
+    selection.cost = cost;
+    selection.banned = selection.over_max = false;
+    selection.count = 1;
+    selection.selected[0] = *key;
+    selection.selected[0].deny_missing = false;
+    if (!engine->limits[key->limit].policy->unlimited[plan])
+        return begin(&b, false, 0, answer);
+    clear(pending);
+    selection.count = 0;
+    wr_answer_begin(&selection, now, answer);
+    wr_engine_check(engine, key->limit, (struct weir_slice){"", 0}, cost, now,
+                    &answer->verdicts[0]);
+    wr_answer_describe(answer, true);
+    answer->count = 1;
+    return true;
+}
+
+bool wr_engine_shares(const struct wr_engine *engine)
+{
+    return engine->shares;
+}
+
+void wr_engine_cancel(struct wr_engine *engine, struct wr_pending *pending, int64_t now)
+{
+    wr_pending_let_go(engine, pending, now);
+}
+
+bool wr_engine_store_key(const struct wr_engine *engine, const struct wr_selected *key,
+                         struct wr_remote_charge *out)
+{
+    const struct wr_policy_limit *policy = engine->limits[key->limit].policy;
+
+    memset(out, 0, sizeof *out);
+    if (!engine->shares || !policy->shared)
+        return false;
+    out->limit = &policy->by[engine->default_plan];
+    out->name = policy->name;
+    wr_tag_of(&engine->tag_base, key, out->tag);
+    return true;
+}
+
+int wr_engine_forget_lease(struct wr_engine *engine, const struct wr_selected *key)
+{
+    return wr_slot_drop(engine->arena, lease_hash(engine, key));
+}
+
 void wr_shared_decide(struct wr_engine *engine, const struct weir_request *request, int64_t now,
                       struct weir_answer *answer)
 {

@@ -72,6 +72,26 @@ bool wr_engine_begin_check(struct wr_engine *engine, unsigned limit, struct weir
                            int64_t cost, bool reserve, int64_t now, struct weir_answer *answer,
                            struct wr_pending *pending);
 
+/* The same for one limit, under |plan|, and a key of parts; no lease is spent. With a cost of 0 a
+ * look at the store. */
+bool wr_engine_begin_one(struct wr_engine *engine, const struct wr_selected *key, unsigned plan,
+                         int64_t cost, int64_t now, struct weir_answer *answer,
+                         struct wr_pending *pending);
+
+/* Is any limit shared, and decided as such? If not, begin is wr_engine_decide. */
+bool wr_engine_shares(const struct wr_engine *engine);
+
+/* It will not be asked: what is held goes back to its leases. */
+void wr_engine_cancel(struct wr_engine *engine, struct wr_pending *pending, int64_t now);
+
+/* Where |key| lies in a store, for its drop(): limit, name and tag. False: its limit is not shared.
+ */
+bool wr_engine_store_key(const struct wr_engine *engine, const struct wr_selected *key,
+                         struct wr_remote_charge *out);
+
+/* Forget the lease that this host has of |key|. As wr_engine_forget. */
+int wr_engine_forget_lease(struct wr_engine *engine, const struct wr_selected *key);
+
 /* Complete |answer|. |nodes|: how many share the store, for limits that fall back to local. Returns
  * the bits of call.charge[] that the caller must refund at the backend (they were taken there, but
  * a local limit refused since): their cost; a granted lease is kept. Limits that say count_denied
