@@ -15,18 +15,36 @@ static void require(bool holds)
         abort();
 }
 
-static void call(void *context, struct weir_slice path, const uint8_t *bytes, size_t len,
-                 struct wr_grpc_reply *reply)
+/* The call that was held last, until it is dropped; every second time it is asked for is answered.
+ */
+static struct wr_grpc_stream *held;
+
+static bool call(void *context, const struct wr_grpc_call *what, struct wr_grpc_reply *reply)
 {
     volatile uint8_t sink = 0; /* a sanitizer sees every byte being read */
+    size_t len = what->len;
 
     (void)context;
-    require(path.len > 0 && path.ptr[0] == '/' && len <= WR_GRPC_MESSAGE_MAX);
+    require(what->path.len > 0 && what->path.ptr[0] == '/' && len <= WR_GRPC_MESSAGE_MAX);
     for (size_t i = 0; i < len; i++)
-        sink ^= bytes[i];
+        sink ^= what->bytes[i];
     (void)sink;
-    *reply = (struct wr_grpc_reply){len % 3 == 1 ? WR_GRPC_UNKNOWN : WR_GRPC_OK, "no\n", bytes,
-                                    len < 100 ? len : 100};
+    if (len % 5 == 2 && *what->kept == NULL) {
+        held = what->stream;
+        *what->kept = held;
+        return false;
+    }
+    *reply = (struct wr_grpc_reply){len % 3 == 1 ? WR_GRPC_UNKNOWN : WR_GRPC_OK, "no\n",
+                                    what->bytes, len < 100 ? len : 100};
+    return true;
+}
+
+static void dropped(void *context, void *kept)
+{
+    (void)context;
+    require(kept != NULL);
+    if (kept == held)
+        held = NULL;
 }
 
 static bool knows(void *context, struct weir_slice path)
@@ -54,13 +72,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const uint8_t preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0";
-    static const struct wr_grpc_events events = {call, knows, bad, write_bytes};
+    static const struct wr_grpc_events events = {call, dropped, knows, bad, write_bytes};
     struct wr_grpc *grpc = wr_grpc_new(&events, NULL, 0);
     size_t piece = size > 0 ? (size_t)data[0] + 1 : 1;
     int result;
     bool late;
 
     written = 0;
+    held = NULL;
     require(grpc != NULL);
     result = wr_grpc_read(grpc, preface, sizeof preface - 1, 0);
     for (size_t at = 1; at < size && result == 0; at += piece) {
@@ -70,6 +89,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             result = wr_grpc_drain(grpc);
         if (result == 0 && at % 11 == 0)
             result = wr_grpc_tick(grpc, (int64_t)at * WR_NS_PER_S, &late);
+        if (result == 0 && at % 5 == 0 && held != NULL)
+            result = wr_grpc_resume(grpc, held, (int64_t)at * 1000);
         if (result == 0 && at % 77 == 0)
             result = wr_grpc_drain_end(grpc);
     }

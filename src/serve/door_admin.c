@@ -9,6 +9,7 @@
  *   2. Nothing here takes from a limit. */
 #include "serve/door_admin.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -16,6 +17,7 @@
 #include "serve/bearer.h"
 #include "serve/openapi.h"
 #include "serve/origin.h"
+#include "serve/store_state.h"
 
 #define DETAIL_BYTES 600U
 
@@ -51,6 +53,7 @@ static void readyz(struct http_service *service, struct weir_slice peer,
     struct wr_page *page = &door->page;
     char detail[DETAIL_BYTES];
     bool ready = wr_server_ready(service->loop->server, detail, sizeof detail);
+    char store[WR_STORE_DETAIL_BYTES];
     uint64_t good, refused;
 
     (void)peer;
@@ -60,7 +63,14 @@ static void readyz(struct http_service *service, struct weir_slice peer,
     wr_page_key(page, "ready");
     wr_page_bool(page, ready);
     wr_page_key(page, "detail");
-    wr_page_name(page, ready ? "serving" : detail);
+    if (ready)
+        (void)snprintf(
+            detail, sizeof detail, "serving%s%s",
+            wr_store_state_gone(wr_server_store_state(service->loop->server), store, sizeof store)
+                ? ", the store is gone: "
+                : "",
+            store);
+    wr_page_name(page, detail);
     wr_page_key(page, "generation");
     wr_page_uint(page, service->loop->handle->generation);
     wr_page_key(page, "reloads");

@@ -176,8 +176,9 @@ static void put_limit(struct wr_page *page, const struct weir *w,
         admin_put_name(page, "missing", reason->missing);
     if (matches)
         admin_put_key(page, w->policy, &explanation->selection.selected[at]);
-    if (matches && at < explanation->answer.count)
-        put_verdict(page, w, &explanation->answer, at);
+    for (unsigned i = 0; matches && i < explanation->answer.count; i++)
+        if (explanation->answer.verdicts[i].limit == limit)
+            put_verdict(page, w, &explanation->answer, i);
     wr_page_close(page, '}');
 }
 
@@ -236,16 +237,29 @@ void admin_explain(struct http_service *service, struct weir_slice peer,
     struct admin_door *door = admin_door_of(service);
     struct weir *w = service->loop->handle->weir;
     struct wr_explanation *explanation = &door->explanation;
+    struct weir_answer answer;
+    struct weir_request look;
+    bool shares;
 
     (void)peer;
     if (!read_body(door, request->body, response))
         return;
+    /* What the store says comes first: the rest is said once. */
+    shares = wr_asks_shares(service->loop);
+    look = door->request;
+    look.peek = true;
+    if (shares && !wr_asks_decide(service->asks, &look, &answer)) {
+        response->waits = true;
+        return;
+    }
     explanation->reason = calloc(wr_policy_limit_count(w->policy), sizeof *explanation->reason);
     if (explanation->reason == NULL) {
         http_problem(service, response, 503, "out of memory", nothing);
         return;
     }
     wr_engine_explain(w->engine, &door->request, wr_loop_now(service->loop), explanation);
+    if (shares)
+        explanation->answer = answer;
     put_all(door);
     free(explanation->reason);
     explanation->reason = NULL;

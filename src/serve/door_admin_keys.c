@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "lib/handle.h"
+#include "serve/broker.h"
 #include "serve/door_admin.h"
 #include "serve/log.h"
 #include "wire/query.h"
@@ -193,6 +194,7 @@ void admin_key_get(struct http_service *service, struct weir_slice peer,
     struct admin_door *door = admin_door_of(service);
     const struct wr_handle *handle = service->loop->handle;
     int64_t now = wr_loop_now(service->loop);
+    struct weir_answer answer;
     struct weir_verdict verdict;
     struct asked asked;
     bool limited;
@@ -200,7 +202,17 @@ void admin_key_get(struct http_service *service, struct weir_slice peer,
     (void)peer;
     if (!read_asked(door, request, &asked, response))
         return;
-    limited = wr_engine_peek(handle->weir->engine, &asked.key.selected, asked.plan, now, &verdict);
+    if (wr_asks_shares_limit(service->loop, asked.limit)) {
+        if (!wr_asks_one(service->asks, &asked.key.selected, asked.plan, 0, &answer)) {
+            response->waits = true;
+            return;
+        }
+        verdict = answer.verdicts[0];
+        limited = verdict.capacity_units != INT64_MAX;
+    } else {
+        limited =
+            wr_engine_peek(handle->weir->engine, &asked.key.selected, asked.plan, now, &verdict);
+    }
     put_asked(door, &asked);
     admin_put_name(&door->page, "plan",
                    door->policy.has_plans ? wr_policy_plan(handle->policy, asked.plan) : NULL);
@@ -222,7 +234,7 @@ void admin_key_delete(struct http_service *service, struct weir_slice peer,
     (void)peer;
     if (!read_asked(door, request, &asked, response))
         return;
-    result = wr_engine_forget(handle->weir->engine, &asked.key.selected);
+    result = wr_broker_forget(service->loop, &asked.key.selected);
     if (result == WEIR_EBUSY) {
         http_problem(service, response, 503, "a stopped process holds this key; try again",
                      nothing);

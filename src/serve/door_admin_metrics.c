@@ -21,9 +21,16 @@ static void look_at_arena(const struct wr_arena *arena, uint64_t turn, struct wr
 static void look(struct admin_door *door, const struct wr_handle *handle, struct wr_scrape *scrape)
 {
     struct wr_server *server = door->service.loop->server;
+    static const char *const kinds[] = {[WR_STORE_REDIS] = "redis",
+                                        [WR_STORE_SENTINEL] = "sentinel",
+                                        [WR_STORE_CLUSTER] = "cluster",
+                                        [WR_STORE_MEMCACHED] = "memcached",
+                                        [WR_STORE_RING] = "ring"};
+    const struct wr_policy_store *store = wr_policy_settings(handle->policy)->store;
     char detail[DETAIL_BYTES];
 
     scrape->version = WEIR_VERSION;
+    scrape->store = store != NULL ? kinds[store->kind] : "none";
     look_at_arena(handle->weir->arena, door->scrapes++, scrape);
     scrape->generation = handle->generation;
     wr_server_reloads(server, &scrape->reloads_good, &scrape->reloads_refused);

@@ -8,6 +8,7 @@
 
 #include "base/units.h"
 #include "lib/handle.h"
+#include "serve/asks.h"
 #include "serve/conn.h"
 #include "serve/grpc_session.h"
 #include "serve/rls.h"
@@ -30,6 +31,7 @@ struct grpc_door {
     uint64_t mark_ns;     /* when the last call of this read was answered, or the read began */
     struct wr_rls_memory memory;
     struct wr_rls_scratch scratch;
+    struct wr_asks asks; /* of calls that a policy decides which shares nothing */
     struct wr_rate_response response;
     uint8_t reply[REPLY_MAX];
 };
@@ -42,9 +44,16 @@ struct link {
     bool watched;
 };
 
+/* A call that may have to wait for a store. */
+struct held {
+    struct wr_asks asks;
+    struct link *link;
+    struct wr_grpc_stream *stream;
+};
+
 /* ---- calls ------------------------------------------------------------------------------- */
 
-static void should_rate_limit(struct grpc_door *door, const uint8_t *bytes, size_t len,
+static bool should_rate_limit(struct grpc_door *door, const uint8_t *bytes, size_t len,
                               struct wr_grpc_reply *reply)
 {
     struct wr_rate_request request;
@@ -53,19 +62,22 @@ static void should_rate_limit(struct grpc_door *door, const uint8_t *bytes, size
 
     if (result != 0) {
         reply->code = result == WEIR_EFULL ? WR_GRPC_RESOURCE_EXHAUSTED : WR_GRPC_INVALID_ARGUMENT;
-        return;
+        return true;
     }
     result = wr_rls_answer(door->loop, &request, &door->scratch, &door->response, &reply->message);
+    if (result == WR_RLS_WAITS)
+        return false;
     if (result != 0) { /* UNKNOWN is what the reference answers to what it finds wrong */
         reply->code = result == WEIR_EFULL ? WR_GRPC_RESOURCE_EXHAUSTED : WR_GRPC_UNKNOWN;
-        return;
+        return true;
     }
     size = wr_rls_encode(&door->response, door->reply, sizeof door->reply);
     if (size < 0) {
         reply->message = "the answer is too large";
-        return;
+        return true;
     }
     *reply = (struct wr_grpc_reply){WR_GRPC_OK, "", door->reply, (size_t)size};
+    return true;
 }
 
 static bool is_text(struct weir_slice slice, const char *text)
@@ -73,7 +85,7 @@ static bool is_text(struct weir_slice slice, const char *text)
     return slice.len == strlen(text) && memcmp(slice.ptr, text, slice.len) == 0;
 }
 
-static void check_health(struct grpc_door *door, const uint8_t *bytes, size_t len,
+static bool check_health(struct grpc_door *door, const uint8_t *bytes, size_t len,
                          struct wr_grpc_reply *reply)
 {
     struct weir_slice service;
@@ -83,22 +95,23 @@ static void check_health(struct grpc_door *door, const uint8_t *bytes, size_t le
     if (wr_health_decode(bytes, len, &door->memory, &service) != 0) {
         reply->code = WR_GRPC_INVALID_ARGUMENT;
         reply->message = "the message is not a HealthCheckRequest";
-        return;
+        return true;
     }
     if (service.len > 0 && !is_text(service, "ratelimit") &&
         !is_text(service, "envoy.service.ratelimit.v3.RateLimitService")) {
         reply->code = WR_GRPC_NOT_FOUND;
         reply->message = "no such service";
-        return;
+        return true;
     }
     ready = wr_server_ready(door->loop->server, detail, sizeof detail);
     wr_health_encode(ready ? WR_HEALTH_SERVING : WR_HEALTH_NOT_SERVING, door->reply);
     *reply = (struct wr_grpc_reply){WR_GRPC_OK, "", door->reply, WR_HEALTH_BYTES};
+    return true;
 }
 
 static const struct method {
     const char *path;
-    void (*call)(struct grpc_door *door, const uint8_t *bytes, size_t len,
+    bool (*call)(struct grpc_door *door, const uint8_t *bytes, size_t len,
                  struct wr_grpc_reply *reply);
 } methods[] = {
     {"/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit", should_rate_limit},
@@ -126,19 +139,60 @@ static void count_bad(struct grpc_door *door)
     __atomic_store_n(bad, *bad + 1, __ATOMIC_RELAXED);
 }
 
-static void call(void *context, struct weir_slice path, const uint8_t *bytes, size_t len,
-                 struct wr_grpc_reply *reply)
+static void on_asked(void *context);
+
+/* The asks of |call|: its own where a store may have to be asked. NULL: out of memory. */
+static struct wr_asks *asks_of(struct link *link, const struct wr_grpc_call *call)
+{
+    struct held *held = *call->kept;
+
+    if (held == NULL && !wr_asks_shares(link->door->loop))
+        return &link->door->asks;
+    if (held == NULL) {
+        held = calloc(1, sizeof *held);
+        if (held == NULL)
+            return NULL;
+        held->asks =
+            (struct wr_asks){.loop = link->door->loop, .resume = on_asked, .context = held};
+        held->link = link;
+        held->stream = call->stream;
+        *call->kept = held;
+    }
+    return &held->asks;
+}
+
+static bool call(void *context, const struct wr_grpc_call *what, struct wr_grpc_reply *reply)
 {
     struct link *link = context;
     struct grpc_door *door = link->door;
+    struct wr_asks *asks = asks_of(link, what);
     uint64_t end;
 
-    find_method(path)->call(door, bytes, len, reply);
+    if (asks == NULL) {
+        reply->message = "out of memory";
+        return true;
+    }
+    wr_asks_again(asks);
+    door->scratch.asks = asks;
+    if (!find_method(what->path)->call(door, what->bytes, what->len, reply))
+        return false;
+    door->mark_ns = wr_asks_since(asks, door->mark_ns);
+    wr_asks_answered(asks);
     if (reply->code != WR_GRPC_OK)
         count_bad(door);
     end = uv_hrtime();
     wr_metrics_request(&door->loop->metrics, WR_DOOR_GRPC, (int64_t)(end - door->mark_ns));
     door->mark_ns = end;
+    return true;
+}
+
+static void dropped(void *context, void *kept)
+{
+    struct held *held = kept;
+
+    (void)context;
+    wr_asks_abandon(&held->asks);
+    free(held);
 }
 
 static void bad(void *context)
@@ -155,7 +209,7 @@ static int write_bytes(void *context, const void *bytes, size_t len)
     return wr_conn_write(link->conn, bytes, len);
 }
 
-static const struct wr_grpc_events session_events = {call, knows, bad, write_bytes};
+static const struct wr_grpc_events session_events = {call, dropped, knows, bad, write_bytes};
 
 /* ---- deadlines ----------------------------------------------------------------------------- */
 
@@ -237,6 +291,25 @@ static void on_tick(uv_timer_t *timer)
         wr_acceptor_each(door->acceptor, end_drain);
     else if (door->watched == NULL)
         (void)uv_timer_stop(timer);
+}
+
+/* ---- calls that waited -------------------------------------------------------------------- */
+
+static void on_asked(void *context)
+{
+    struct held *held = context;
+    struct link *link = held->link;
+
+    if (!wr_conn_is_open(link->conn)) /* nobody would see the answer: it is given back */
+        return;
+    link->door->mark_ns = uv_hrtime();
+    if (wr_grpc_resume(link->grpc, held->stream, now_ns(link->door)) < 0) {
+        unwatch(link);
+        wr_conn_close(link->conn);
+        return;
+    }
+    watch(link);
+    wr_conn_flush(link->conn);
 }
 
 /* ---- connections --------------------------------------------------------------------------- */
@@ -321,6 +394,7 @@ static int door_open(struct wr_loop *loop, int fd, const struct wr_listener *lis
         return WEIR_ENOMEM;
     door->loop = loop;
     door->scratch.door = WR_DOOR_GRPC;
+    door->asks.loop = loop;
     door->memory.size = WR_RLS_MEMORY;
     door->memory.bytes = malloc(WR_RLS_MEMORY);
     if (door->memory.bytes == NULL) {

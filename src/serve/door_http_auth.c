@@ -19,6 +19,7 @@
 #include <strings.h>
 
 #include "base/units.h"
+#include "serve/broker.h"
 #include "serve/door_http.h"
 
 static const struct weir_slice nothing = {NULL, 0};
@@ -240,12 +241,9 @@ static void deny(struct http_door *door, const struct asked *asked,
 
 /* A delay that cannot be held, being too long or one of too many: nothing is taken, and the caller
  * is told to come back. */
-static void cannot_hold(struct http_door *door, struct weir_answer *answer, int64_t now)
+static void cannot_hold(struct http_door *door, struct weir_answer *answer)
 {
-    struct weir *w = door->service.loop->handle->weir;
-
-    (void)weir_settle(w, answer, 0, now);
-    weir_release(w, answer, now);
+    wr_broker_give_back(door->service.loop, door->service.loop->handle, answer);
     answer->outcome = WEIR_DENY;
     answer->reason = WEIR_REASON_BUSY;
     answer->retry_after_ns = answer->delay_ns;
@@ -256,13 +254,14 @@ static void decide(struct http_door *door, const struct asked *asked,
                    const struct weir_request *original, struct http_response *response)
 {
     struct weir_answer *answer = &door->answers[0];
-    int64_t now = wr_loop_now(door->service.loop);
 
-    /* As a reservation, so that it can be undone within this call. */
-    (void)weir_reserve(door->service.loop->handle->weir, original, WR_NS_PER_S, now, answer);
+    if (!wr_asks_decide(door->service.asks, original, answer)) {
+        response->waits = true;
+        return;
+    }
     if (answer->delay_ns > 0 && answer->outcome != WEIR_DENY &&
         (answer->delay_ns > door->service.hold_max_ns || door->service.held >= HTTP_HELD_MAX))
-        cannot_hold(door, answer, now);
+        cannot_hold(door, answer);
     wr_refused_answer(door->service.loop, WR_DOOR_HTTP, original, answer);
     if (answer->outcome == WEIR_DENY) {
         deny(door, asked, answer, response);

@@ -1,11 +1,13 @@
 /* door_http_check.c - /v1/check, /v1/reserve, /v1/settle, /v1/release: JSON in, JSON out.
  *
  * Invariants: a body is read whole before anything is decided, so that an error charges nobody; one
- * body's requests are decided in order, at one moment. */
+ * body's requests are decided in order, at one moment, or, where a store is asked, all of them
+ * before any is answered. */
 #include <string.h>
 
 #include "base/units.h"
 #include "policy/rate.h"
+#include "serve/broker.h"
 #include "serve/door_http.h"
 #include "serve/reservations.h"
 
@@ -97,13 +99,38 @@ static size_t run_length(const struct http_door *door, const struct weir_request
     return n;
 }
 
+/* Have all |count| requests decided. False: the store is asked. */
+static bool ask_all(struct http_door *door, size_t count)
+{
+    struct wr_asks *asks = door->service.asks;
+    bool there = true;
+
+    asks->keep = true;
+    for (size_t i = 0; i < count; i++)
+        if (!is_uncounted(door, &door->requests[i]))
+            there = wr_asks_decide(asks, &door->requests[i], &door->answers[0]) && there;
+    asks->keep = false;
+    wr_asks_again(asks);
+    return there;
+}
+
+static void decide_some(struct http_door *door, const struct weir_request *requests, size_t n)
+{
+    struct wr_loop *loop = door->service.loop;
+
+    if (!wr_asks_shares(loop)) {
+        (void)weir_decide_batch(loop->handle->weir, requests, n, wr_loop_now(loop), door->answers);
+        return;
+    }
+    for (size_t i = 0; i < n; i++)
+        (void)wr_asks_decide(door->service.asks, &requests[i], &door->answers[i]);
+}
+
 /* Decide the requests that were read and write what is told of them, a comma between. Returns the
  * length at door->service.body; 0: out of memory. */
 static size_t decide_all(struct http_door *door, size_t count, size_t at,
                          struct http_response *response)
 {
-    struct weir *w = door->service.loop->handle->weir;
-    int64_t now = wr_loop_now(door->service.loop);
     struct wr_check_told told = {.answer = NULL};
 
     for (size_t i = 0; i < count;) {
@@ -112,7 +139,7 @@ static size_t decide_all(struct http_door *door, size_t count, size_t at,
         if (!http_body_room(&door->service, response, at + end * (WR_CHECK_ANSWER_MAX + 1) + 1))
             return 0;
         if (n > 0)
-            (void)weir_decide_batch(w, door->requests + i, n, now, door->answers);
+            decide_some(door, door->requests + i, n);
         for (size_t k = 0; k < end; k++) {
             if (i + k > 0)
                 door->service.body[at++] = ',';
@@ -136,6 +163,10 @@ void http_check(struct http_service *service, struct weir_slice peer,
     (void)peer;
     if (!read_body(door, request, &reader, WR_CHECK_FORM, response))
         return;
+    if (wr_asks_shares(service->loop) && !ask_all(door, reader.count)) {
+        response->waits = true;
+        return;
+    }
     if (reader.array)
         door->service.body[0] = '[';
     len = decide_all(door, reader.count, reader.array ? 1 : 0, response);
@@ -165,13 +196,6 @@ static bool read_ttl(struct http_door *door, const struct wr_check_reader *reade
     return false;
 }
 
-/* Nobody could settle it: take nothing. */
-static void give_back(struct weir *w, struct weir_answer *answer, int64_t now)
-{
-    (void)weir_settle(w, answer, 0, now);
-    weir_release(w, answer, now);
-}
-
 void http_reserve(struct http_service *service, struct weir_slice peer,
                   const struct wr_http_request *request, struct http_response *response)
 {
@@ -181,17 +205,21 @@ void http_reserve(struct http_service *service, struct weir_slice peer,
     struct wr_check_told told = {.reservation = true};
     struct wr_check_reader reader;
     char id[WR_RESERVATION_ID + 1];
-    int64_t ttl_ns, now = wr_loop_now(door->service.loop);
+    int64_t ttl_ns;
 
     (void)peer;
     if (!read_body(door, request, &reader, WR_RESERVE_FORM, response) ||
         !read_ttl(door, &reader, &ttl_ns, response))
         return;
-    (void)weir_reserve(handle->weir, door->requests, ttl_ns, now, answer);
+    if (!wr_asks_reserve(service->asks, door->requests, answer)) {
+        response->waits = true;
+        return;
+    }
     if (answer->outcome != WEIR_DENY) {
+        answer->expires_ns = answer->decided_ns + ttl_ns;
         if (wr_reservations_put(wr_server_reservations(door->service.loop->server), handle, answer,
                                 answer->expires_ns, id) != 0) {
-            give_back(handle->weir, answer, now);
+            wr_broker_give_back(service->loop, handle, answer); /* nobody could settle it */
             http_problem(&door->service, response, 503, "too many reservations are open", nothing);
             http_add_field(response, "Retry-After", (struct weir_slice){"1", 1});
             return;
@@ -216,9 +244,9 @@ static void end_reservation(struct http_door *door, const struct wr_http_request
         return;
     if (reader.id.len == WR_RESERVATION_ID)
         memcpy(id, reader.id.ptr, WR_RESERVATION_ID);
-    result = form == WR_SETTLE_FORM
-                 ? wr_reservations_settle(table, id, door->requests[0].cost_units, now)
-                 : wr_reservations_release(table, id, now);
+    result = form == WR_SETTLE_FORM ? wr_reservations_settle(table, door->service.loop, id,
+                                                             door->requests[0].cost_units, now)
+                                    : wr_reservations_release(table, door->service.loop, id, now);
     if (result == WEIR_EEXPIRED)
         http_problem(&door->service, response, 410,
                      "the reservation has expired or has been ended before",

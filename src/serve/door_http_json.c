@@ -34,12 +34,19 @@ void http_json(struct http_service *service, struct weir_slice peer,
 {
     struct http_door *door = http_door_of(service);
     struct http_json *json = door->json;
+    int result = WEIR_EINVAL;
     const char *why;
 
     (void)peer;
-    if (!wr_rate_read(&json->reader, request->body, door->decoded) ||
-        wr_rls_answer(door->service.loop, &json->reader.request, &json->scratch, &json->response,
-                      &why) != 0) {
+    json->scratch.asks = service->asks;
+    if (wr_rate_read(&json->reader, request->body, door->decoded))
+        result = wr_rls_answer(door->service.loop, &json->reader.request, &json->scratch,
+                               &json->response, &why);
+    if (result == WR_RLS_WAITS) {
+        response->waits = true;
+        return;
+    }
+    if (result != 0) {
         bad_request(response);
         return;
     }

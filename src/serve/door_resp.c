@@ -11,7 +11,10 @@
  *   1. Replies are in the order of the commands. Nothing is decided in the first pass.
  *   2. Arguments point into the connection's input, or, of the one inline command that ends a
  *      batch, into the door's scratch; neither changes before the batch has run.
- *   3. session.out has room for WR_RESP_REPLY_MAX before each command. */
+ *   3. session.out has room for WR_RESP_REPLY_MAX before each command.
+ *   4. A command that waits for a store, and those behind it, are not used up: they are read and
+ *      run once more when its decision is there (asks.h). Neighbours that decide are asked for
+ *      together. */
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -29,6 +32,8 @@ static_assert(WR_RESP_OUT_BYTES >= 2 * WR_RESP_REPLY_MAX, "invariant 3");
 
 struct batch {
     unsigned count, args_used;
+    size_t begin;   /* in the input */
+    unsigned asked; /* calls before this one have been asked for */
     struct wr_resp_call call[WR_RESP_BATCH];
     struct weir_slice args[BATCH_ARGS];
 };
@@ -47,6 +52,14 @@ bool wr_resp_trusted(const struct wr_resp_session *session)
 
 /* ---- running ----------------------------------------------------------------------------- */
 
+static bool has_arity(const struct wr_resp_call *call)
+{
+    const struct wr_resp_row *row = call->row;
+
+    return row->arity >= 0 ? call->argc == (unsigned)row->arity
+                           : call->argc >= (unsigned)-row->arity;
+}
+
 /* May it run? Writes the error if not. */
 static bool admit(struct wr_resp_session *session, const struct wr_resp_call *call)
 {
@@ -60,7 +73,7 @@ static bool admit(struct wr_resp_session *session, const struct wr_resp_call *ca
         wr_resp_unknown(session, call);
         return false;
     }
-    if (row->arity >= 0 ? call->argc == (unsigned)row->arity : call->argc >= (unsigned)-row->arity)
+    if (has_arity(call))
         return true;
     wr_resp_error_begin(&session->out, "ERR wrong number of arguments for '");
     wr_resp_error_bytes(&session->out, call->args[0], row->len);
@@ -96,21 +109,58 @@ static unsigned run_some(struct wr_resp_session *session, const struct batch *ba
 static void count_requests(struct wr_resp_session *session, unsigned count)
 {
     struct wr_loop *loop = session->door->loop;
-    int64_t elapsed = weir_now(loop->handle->weir) - wr_loop_now(loop);
+    uint64_t since_ns = wr_asks_since(&session->asks, 0);
+    int64_t elapsed = since_ns > 0 ? (int64_t)(uv_hrtime() - since_ns)
+                                   : weir_now(loop->handle->weir) - wr_loop_now(loop);
 
     for (unsigned i = 0; i < count; i++)
         wr_metrics_request(&loop->metrics, WR_DOOR_RESP, elapsed);
 }
 
-static void run(struct wr_resp_session *session, struct batch *batch)
+/* Ask for what call |i| and its neighbours decide. False: the store is asked. */
+static bool ask_ahead(struct wr_resp_session *session, struct batch *batch, unsigned i)
 {
+    struct wr_asks *asks = &session->asks;
+    bool there = true;
+
+    if (i < batch->asked)
+        return true;
+    wr_asks_answered(asks); /* what was asked for before is run by now */
+    asks->keep = true;
+    for (; i < batch->count; i++) {
+        const struct wr_resp_call *call = &batch->call[i];
+        if (call->row == NULL || call->row->ask == NULL || !has_arity(call) ||
+            !wr_resp_trusted(session))
+            break;
+        there = call->row->ask(session, call) && there;
+    }
+    asks->keep = false;
+    batch->asked = i;
+    wr_asks_again(asks);
+    return there;
+}
+
+/* Run what can be run; |*used| goes back to what can not yet. */
+static void run(struct wr_resp_session *session, struct batch *batch, size_t *used)
+{
+    bool shares = wr_asks_shares(session->door->loop);
     unsigned i = 0;
 
-    while (i < batch->count && !session->quitting)
+    batch->asked = 0;
+    while (i < batch->count && !session->quitting) {
+        if (shares && !ask_ahead(session, batch, i)) {
+            wr_conn_stall(session->conn);
+            break;
+        }
         i += run_some(session, batch, i);
+    }
     if (i > 0)
         count_requests(session, i);
+    if (shares && !wr_asks_waits(&session->asks))
+        wr_asks_answered(&session->asks);
     wr_resp_flush(session);
+    if (wr_asks_waits(&session->asks))
+        *used = i > 0 ? batch->call[i - 1].end : batch->begin;
     batch->count = 0;
     batch->args_used = 0;
 }
@@ -118,13 +168,14 @@ static void run(struct wr_resp_session *session, struct batch *batch)
 /* ---- reading ----------------------------------------------------------------------------- */
 
 static void add(struct wr_resp_session *session, struct batch *batch,
-                const struct wr_resp_command *command)
+                const struct wr_resp_command *command, size_t end)
 {
     struct wr_resp_call *call = &batch->call[batch->count++];
 
     call->args = batch->args + batch->args_used;
     call->argc = command->argc;
     call->prepared = false;
+    call->end = end;
     call->row = wr_resp_find(call->args[0]);
     batch->args_used += command->argc;
     if (call->row != NULL && call->row->prepare != NULL)
@@ -160,7 +211,7 @@ static enum wr_resp_step fill(struct wr_resp_session *session, struct batch *bat
         *used += command->consumed;
         if (step == WR_RESP_NOTHING)
             continue;
-        add(session, batch, command);
+        add(session, batch, command, *used);
         /* An inline command's arguments lie in the scratch; behind AUTH other limits hold. */
         if (command->is_inline || limits == &unknown)
             return WR_RESP_COMMAND;
@@ -186,13 +237,19 @@ static int64_t on_read(void *context, const uint8_t *bytes, size_t len)
     enum wr_resp_step step;
     size_t used = 0;
 
+    if (wr_asks_waits(&session->asks))
+        return 0;
     refresh(session->door);
+    wr_asks_again(&session->asks);
     batch.count = 0;
     batch.args_used = 0;
     session->out.full = false;
     do {
+        batch.begin = used;
         step = fill(session, &batch, (const char *)bytes, len, &used, &command);
-        run(session, &batch);
+        run(session, &batch, &used);
+        if (wr_asks_waits(&session->asks))
+            return (int64_t)used;
         if (session->quitting || session->out.full)
             return -1;
         if (step == WR_RESP_BAD) {
@@ -200,7 +257,15 @@ static int64_t on_read(void *context, const uint8_t *bytes, size_t len)
             return -1;
         }
     } while (step == WR_RESP_COMMAND && wr_conn_unsent(session->conn) <= WR_RESP_OUTPUT_MAX);
-    return (int64_t)used;
+    /* In a drain, who had to wait for a store is let go with his answers. */
+    return session->door->loop->draining ? -1 : (int64_t)used;
+}
+
+static void on_asked(void *context)
+{
+    struct wr_resp_session *session = context;
+
+    wr_conn_again(session->conn);
 }
 
 /* ---- sessions ---------------------------------------------------------------------------- */
@@ -214,6 +279,7 @@ static void *on_accept(void *context, struct wr_conn *conn)
         return NULL;
     session->conn = conn;
     session->door = door;
+    session->asks = (struct wr_asks){.loop = door->loop, .resume = on_asked, .context = session};
     session->out = (struct wr_resp_out){.bytes = door->out, .size = sizeof door->out};
     /* Loops number their sessions apart from each other. */
     session->id = ++door->next_id * 256 + door->loop->index;
@@ -222,7 +288,10 @@ static void *on_accept(void *context, struct wr_conn *conn)
 
 static void on_closed(void *context)
 {
-    free(context);
+    struct wr_resp_session *session = context;
+
+    wr_asks_abandon(&session->asks);
+    free(session);
 }
 
 /* ---- the door ---------------------------------------------------------------------------- */
@@ -261,11 +330,13 @@ static int open_door(struct wr_loop *loop, int fd, const struct wr_listener *lis
 
 static void close_session(void *context, struct wr_conn *conn)
 {
-    (void)context;
-    wr_conn_close(conn);
+    const struct wr_resp_session *session = context;
+
+    if (!wr_asks_waits(&session->asks))
+        wr_conn_close(conn);
 }
 
-/* Every command that has come whole is answered by now. */
+/* Every command that has come whole is answered by now, or waits for a store. */
 static void drain(void *state)
 {
     struct wr_resp_door *door = state;

@@ -3,6 +3,7 @@
 #define WR_SERVE_DOOR_RESP_H
 
 #include "engine/throttle.h"
+#include "serve/asks.h"
 #include "serve/conn.h"
 #include "wire/resp.h"
 
@@ -26,6 +27,7 @@ struct wr_resp_door {
 struct wr_resp_session {
     struct wr_conn *conn;
     struct wr_resp_door *door;
+    struct wr_asks asks;
     struct wr_resp_out out; /* its bytes are the door's: empty between reads */
     uint64_t id;
     bool authenticated;
@@ -40,6 +42,7 @@ struct wr_resp_call {
     const struct weir_slice *args; /* args[0] is the name */
     unsigned argc;
     bool prepared; /* its arguments are good and its key is being fetched */
+    size_t end;    /* where it ends in the input */
     union {
         struct {
             uint64_t hash;
@@ -58,6 +61,8 @@ struct wr_resp_row {
     bool keyed;   /* its first argument but the name is a key; else none is */
     void (*prepare)(struct wr_resp_session *session, struct wr_resp_call *call); /* NULL: nothing */
     void (*run)(struct wr_resp_session *session, const struct wr_resp_call *call);
+    /* Have decided what it decides; false: the store is asked. NULL: it decides nothing. */
+    bool (*ask)(struct wr_resp_session *session, const struct wr_resp_call *call);
 };
 
 extern const struct wr_resp_row wr_resp_rows[];
@@ -104,5 +109,8 @@ void wr_resp_reserve(struct wr_resp_session *session, const struct wr_resp_call 
 void wr_resp_settle(struct wr_resp_session *session, const struct wr_resp_call *call);
 void wr_resp_release(struct wr_resp_session *session, const struct wr_resp_call *call);
 void wr_resp_forget(struct wr_resp_session *session, const struct wr_resp_call *call);
+bool wr_resp_check_ask(struct wr_resp_session *session, const struct wr_resp_call *call);
+bool wr_resp_peek_ask(struct wr_resp_session *session, const struct wr_resp_call *call);
+bool wr_resp_reserve_ask(struct wr_resp_session *session, const struct wr_resp_call *call);
 
 #endif

@@ -9,6 +9,7 @@
 #include "base/arith.h"
 #include "base/units.h"
 #include "lib/handle.h"
+#include "serve/broker.h"
 #include "serve/door_resp.h"
 #include "serve/reservations.h"
 #include "wire/checkjson.h"
@@ -246,6 +247,35 @@ void wr_resp_check(struct wr_resp_session *session, const struct wr_resp_call *c
         (void)need_cost(session, call->args[3], &cost);
 }
 
+/* Of shared limits, what was asked for. */
+static void check_each(struct wr_resp_session *session, const struct weir_charge *charges,
+                       unsigned n, struct weir_verdict *verdicts)
+{
+    struct wr_loop *loop = session->door->loop;
+    struct weir_answer answer;
+
+    for (unsigned i = 0; i < n; i++) {
+        const struct weir_charge *charge = &charges[i];
+        if (wr_asks_shares_limit(loop, charge->limit)) {
+            (void)wr_asks_check(&session->asks, charge->limit, charge->key, charge->cost_units,
+                                &answer);
+            verdicts[i] = answer.verdicts[0];
+        } else {
+            (void)weir_check(loop->handle->weir, charge->limit, charge->key, charge->cost_units,
+                             wr_loop_now(loop), &verdicts[i]);
+        }
+    }
+}
+
+bool wr_resp_check_ask(struct wr_resp_session *session, const struct wr_resp_call *call)
+{
+    const struct weir_charge *charge = &call->as.check;
+    struct weir_answer answer;
+
+    return !call->prepared || !wr_asks_shares_limit(session->door->loop, charge->limit) ||
+           wr_asks_check(&session->asks, charge->limit, charge->key, charge->cost_units, &answer);
+}
+
 void wr_resp_check_run(struct wr_resp_session *session, const struct wr_resp_call *calls,
                        unsigned count_calls)
 {
@@ -256,7 +286,10 @@ void wr_resp_check_run(struct wr_resp_session *session, const struct wr_resp_cal
 
     for (unsigned i = 0; i < count_calls; i++)
         charges[i] = calls[i].as.check;
-    (void)weir_check_batch(loop->handle->weir, charges, count_calls, now, verdicts);
+    if (wr_asks_shares(loop))
+        check_each(session, charges, count_calls, verdicts);
+    else
+        (void)weir_check_batch(loop->handle->weir, charges, count_calls, now, verdicts);
     for (unsigned i = 0; i < count_calls; i++) {
         if (session->out.size - session->out.len < WR_RESP_REPLY_MAX)
             wr_resp_flush(session);
@@ -265,27 +298,53 @@ void wr_resp_check_run(struct wr_resp_session *session, const struct wr_resp_cal
     }
 }
 
+/* |cost| of a shared limit, by the store itself. */
+static bool ask_one(struct wr_resp_session *session, unsigned limit, struct weir_slice key,
+                    int64_t cost, struct weir_answer *answer)
+{
+    const struct wr_loop *loop = session->door->loop;
+    const struct wr_selected selected = wr_asks_plain_key(limit, key);
+
+    return wr_asks_one(&session->asks, &selected, wr_policy_default_plan(loop->handle->policy),
+                       cost, answer);
+}
+
+bool wr_resp_peek_ask(struct wr_resp_session *session, const struct wr_resp_call *call)
+{
+    struct weir_answer answer;
+    unsigned limit;
+
+    return !find_limit(session, call->args[1], &limit) ||
+           !wr_asks_shares_limit(session->door->loop, limit) ||
+           ask_one(session, limit, call->args[2], 0, &answer);
+}
+
 void wr_resp_peek(struct wr_resp_session *session, const struct wr_resp_call *call)
 {
     struct wr_loop *loop = session->door->loop;
-    struct weir_verdict verdict;
+    struct weir_answer answer;
     unsigned limit;
     int64_t now = wr_loop_now(loop);
 
     if (!need_limit(session, call, &limit))
         return;
-    (void)weir_check(loop->handle->weir, limit, call->args[2], 0, now, &verdict);
-    write_verdict(session, &verdict, now, 0);
+    if (wr_asks_shares_limit(loop, limit))
+        (void)ask_one(session, limit, call->args[2], 0, &answer);
+    else
+        (void)weir_check(loop->handle->weir, limit, call->args[2], 0, now, &answer.verdicts[0]);
+    write_verdict(session, &answer.verdicts[0], now, 0);
 }
 
 void wr_resp_forget(struct wr_resp_session *session, const struct wr_resp_call *call)
 {
+    struct wr_selected selected;
     unsigned limit;
     int result;
 
     if (!need_limit(session, call, &limit))
         return;
-    result = wr_engine_reset(session->door->loop->handle->weir->engine, limit, call->args[2]);
+    selected = wr_asks_plain_key(limit, call->args[2]);
+    result = wr_broker_forget(session->door->loop, &selected);
     if (result == WEIR_EBUSY)
         wr_resp_error(&session->out, "BUSY a stopped process holds this key; try again");
     else
@@ -307,8 +366,7 @@ static void write_reservation(struct wr_resp_session *session, struct weir_answe
         if (wr_reservations_put(wr_server_reservations(loop->server), loop->handle, answer,
                                 answer->expires_ns, id) != 0) {
             /* Nobody could settle it: undo it. */
-            (void)weir_settle(loop->handle->weir, answer, 0, now);
-            weir_release(loop->handle->weir, answer, now);
+            wr_broker_give_back(loop, loop->handle, answer);
             wr_resp_error(&session->out, "ERR too many reservations are open; try again");
             return;
         }
@@ -321,6 +379,23 @@ static void write_reservation(struct wr_resp_session *session, struct weir_answe
     count_verdict(session, &answer->verdicts[0], answer->cost_units);
 }
 
+static bool read_ttl(struct weir_slice text, int64_t *ttl_ms)
+{
+    return wr_resp_integer(text, ttl_ms) && *ttl_ms >= 1 && *ttl_ms <= TTL_MAX_MS;
+}
+
+bool wr_resp_reserve_ask(struct wr_resp_session *session, const struct wr_resp_call *call)
+{
+    struct weir_answer answer;
+    int64_t cost, ttl_ms;
+    unsigned limit;
+
+    return !find_limit(session, call->args[1], &limit) ||
+           !wr_asks_shares_limit(session->door->loop, limit) || !read_cost(call->args[3], &cost) ||
+           !read_ttl(call->args[4], &ttl_ms) ||
+           ask_one(session, limit, call->args[2], cost, &answer);
+}
+
 void wr_resp_reserve(struct wr_resp_session *session, const struct wr_resp_call *call)
 {
     struct wr_loop *loop = session->door->loop;
@@ -330,11 +405,14 @@ void wr_resp_reserve(struct wr_resp_session *session, const struct wr_resp_call 
 
     if (!need_limit(session, call, &limit) || !need_cost(session, call->args[3], &cost))
         return;
-    if (!wr_resp_integer(call->args[4], &ttl_ms) || ttl_ms < 1 || ttl_ms > TTL_MAX_MS) {
+    if (!read_ttl(call->args[4], &ttl_ms)) {
         wr_resp_error(&session->out, "ERR the time to live must be 1 to 86400000 ms");
         return;
     }
-    wr_engine_check_one(loop->handle->weir->engine, limit, call->args[2], cost, now, &answer);
+    if (wr_asks_shares_limit(loop, limit))
+        (void)ask_one(session, limit, call->args[2], cost, &answer);
+    else
+        wr_engine_check_one(loop->handle->weir->engine, limit, call->args[2], cost, now, &answer);
     write_reservation(session, &answer, ttl_ms, now);
 }
 
@@ -369,8 +447,8 @@ void wr_resp_settle(struct wr_resp_session *session, const struct wr_resp_call *
     int64_t cost;
 
     if (need_id(session, call->args[1], id) && need_cost(session, call->args[2], &cost))
-        write_ending(session, wr_reservations_settle(wr_server_reservations(loop->server), id, cost,
-                                                     wr_loop_now(loop)));
+        write_ending(session, wr_reservations_settle(wr_server_reservations(loop->server), loop, id,
+                                                     cost, wr_loop_now(loop)));
 }
 
 void wr_resp_release(struct wr_resp_session *session, const struct wr_resp_call *call)
@@ -379,6 +457,6 @@ void wr_resp_release(struct wr_resp_session *session, const struct wr_resp_call 
     char id[WR_RESERVATION_ID + 1];
 
     if (need_id(session, call->args[1], id))
-        write_ending(session, wr_reservations_release(wr_server_reservations(loop->server), id,
-                                                      wr_loop_now(loop)));
+        write_ending(session, wr_reservations_release(wr_server_reservations(loop->server), loop,
+                                                      id, wr_loop_now(loop)));
 }

@@ -52,11 +52,27 @@ static void on_headers(struct wr_grpc *g, int32_t id, struct wr_grpc_stream *s)
         wr_grpc_refuse(g, id, s, WR_GRPC_UNIMPLEMENTED, "messages cannot be compressed here");
 }
 
+/* Answer it, or hold it until the door can. */
+static void call(struct wr_grpc *g, int32_t id, struct wr_grpc_stream *s)
+{
+    struct wr_grpc_reply reply = {.code = WR_GRPC_INTERNAL, .message = ""};
+    const struct wr_grpc_call what = {.path = path_of(s),
+                                      .bytes = s->bytes + WR_GRPC_FRAME,
+                                      .len = s->len - WR_GRPC_FRAME,
+                                      .stream = s,
+                                      .kept = &s->kept};
+
+    if (!s->held)
+        g->budget = wr_min_i64(BUDGET_MAX, g->budget + BUDGET_ANSWER);
+    s->held = !g->events->call(g->context, &what, &reply);
+    if (!s->held)
+        wr_grpc_answer(g, id, s, &reply);
+}
+
 /* The question is whole, or ought to be. */
 static void on_end(struct wr_grpc *g, int32_t id, struct wr_grpc_stream *s)
 {
     struct wr_grpc_frame frame;
-    struct wr_grpc_reply reply = {.code = WR_GRPC_INTERNAL, .message = ""};
 
     if (s->answered)
         return;
@@ -73,10 +89,15 @@ static void on_end(struct wr_grpc *g, int32_t id, struct wr_grpc_stream *s)
     } else if (frame.len != s->len - WR_GRPC_FRAME) {
         wr_grpc_refuse(g, id, s, WR_GRPC_INTERNAL, "the call has not exactly one whole message");
     } else {
-        g->budget = wr_min_i64(BUDGET_MAX, g->budget + BUDGET_ANSWER);
-        g->events->call(g->context, path_of(s), s->bytes + WR_GRPC_FRAME, frame.len, &reply);
-        wr_grpc_answer(g, id, s, &reply);
+        call(g, id, s);
     }
+}
+
+int wr_grpc_resume(struct wr_grpc *g, struct wr_grpc_stream *s, int64_t now_ns)
+{
+    g->now_ns = now_ns;
+    on_end(g, s->id, s);
+    return wr_grpc_pump(g);
 }
 
 static void on_bytes(struct wr_grpc *g, int32_t id, struct wr_grpc_stream *s, const uint8_t *bytes,

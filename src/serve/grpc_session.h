@@ -28,10 +28,21 @@ struct wr_grpc_reply {
     size_t len;
 };
 
+/* A call: a method and the |len| bytes of one message. */
+struct wr_grpc_stream;
+struct wr_grpc_call {
+    struct weir_slice path;
+    const uint8_t *bytes;
+    size_t len;
+    struct wr_grpc_stream *stream; /* for wr_grpc_resume */
+    void **kept;                   /* the door's own, of this call; NULL at first */
+};
+
 struct wr_grpc_events {
-    /* |path| was called with the |len| bytes of one message. */
-    void (*call)(void *context, struct weir_slice path, const uint8_t *bytes, size_t len,
-                 struct wr_grpc_reply *reply);
+    /* Answer |call|. False: not yet; it is called again for it by wr_grpc_resume. */
+    bool (*call)(void *context, const struct wr_grpc_call *call, struct wr_grpc_reply *reply);
+    /* A call is over, answered or not, that the door has kept something of. */
+    void (*dropped)(void *context, void *kept);
     /* Is there such a method? Asked before the message is there. */
     bool (*knows)(void *context, struct weir_slice path);
     /* Something that is no call, or one that was refused before it was whole. */
@@ -49,6 +60,9 @@ void wr_grpc_set_patience(struct wr_grpc *grpc, int64_t stall_ns);
 
 /* Take |len| bytes in and answer. Returns 0, or less: send what is written, then close. */
 int wr_grpc_read(struct wr_grpc *grpc, const uint8_t *bytes, size_t len, int64_t now_ns);
+
+/* What |stream|'s call waited for is there; it has not been dropped. Returns as wr_grpc_read. */
+int wr_grpc_resume(struct wr_grpc *grpc, struct wr_grpc_stream *stream, int64_t now_ns);
 
 /* Does it wait for the other side: for its preface, for the rest of a question, for room for an
  * answer? Then wr_grpc_tick is wanted, about once a second. */

@@ -45,6 +45,9 @@ void wr_grpc_stream_forget(struct wr_grpc *g, struct wr_grpc_stream *s)
 
 void wr_grpc_stream_put(struct wr_grpc *g, struct wr_grpc_stream *s)
 {
+    if (s->kept != NULL)
+        g->events->dropped(g->context, s->kept);
+    s->kept = NULL;
     wr_grpc_stream_forget(g, s);
     if (s->previous != NULL)
         s->previous->next = s->next;

@@ -23,6 +23,8 @@ struct wr_grpc_stream {
     bool encoded; /* grpc-encoding other than identity */
     bool has_encoding;
     bool answered; /* or to be ignored */
+    bool held;     /* the door cannot answer yet */
+    void *kept;    /* the door's */
     uint8_t inline_bytes[WR_GRPC_INLINE];
 };
 

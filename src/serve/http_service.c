@@ -32,6 +32,7 @@ struct http_conn {
     struct http_service *service;
     struct wr_conn *conn;
     struct http_held *held; /* the answer that waits; NULL: none */
+    struct wr_asks asks;
     struct wr_http_parser parser;
     struct weir_slice peer;
 };
@@ -209,13 +210,32 @@ static void refuse(struct http_conn *c)
     (void)respond(c, &response);
 }
 
-/* The request that was read. False: the connection is to end. */
-static bool answer(struct http_conn *c)
+enum outcome { GO_ON, WAIT, END };
+
+/* The request that was read. */
+static enum outcome answer(struct http_conn *c)
 {
     struct http_response response = {.status = 500};
+    bool go_on;
 
+    c->service->asks = &c->asks;
+    wr_asks_again(&c->asks);
     c->service->answer(c->service, c->peer, &c->service->request, &response);
-    return respond(c, &response);
+    if (response.waits) {
+        wr_conn_stall(c->conn);
+        return WAIT;
+    }
+    go_on = respond(c, &response);
+    wr_asks_answered(&c->asks);
+    return go_on ? GO_ON : END;
+}
+
+/* All that was asked for is there. */
+static void on_asked(void *context)
+{
+    struct http_conn *c = context;
+
+    wr_conn_again(c->conn);
 }
 
 /* A request has been answered; the next one's time begins. */
@@ -235,7 +255,8 @@ static int64_t on_read(void *context, const uint8_t *bytes, size_t len)
     uint64_t since = uv_hrtime();
     size_t used = 0;
 
-    while (used < len && c->held == NULL) {
+    while (used < len && c->held == NULL && !wr_asks_waits(&c->asks)) {
+        enum outcome outcome;
         enum wr_http_step step = wr_http_parse(&c->parser, (const char *)bytes + used, len - used,
                                                service->scratch, &service->request);
         if (step == WR_HTTP_BAD) {
@@ -247,12 +268,14 @@ static int64_t on_read(void *context, const uint8_t *bytes, size_t len)
             (void)wr_conn_write(c->conn, go_on, sizeof go_on - 1);
         if (step != WR_HTTP_DONE)
             break;
+        since = wr_asks_since(&c->asks, since);
+        outcome = answer(c);
+        if (outcome == WAIT)
+            break;
         used += c->parser.consumed;
-        if (!answer(c)) {
-            (void)count(service, since);
-            return -1;
-        }
         since = count(service, since);
+        if (outcome == END)
+            return -1;
         if (wr_conn_unsent(c->conn) > OUTPUT_MAX)
             break; /* reading stops, and goes on from here when that has gone */
     }
@@ -265,6 +288,7 @@ static void on_closed(void *context)
 
     if (c->held != NULL)
         http_held_abandon(c->held);
+    wr_asks_abandon(&c->asks);
     free(c);
 }
 
@@ -277,6 +301,7 @@ static void *on_accept(void *context, struct wr_conn *conn)
         return NULL;
     c->service = context;
     c->conn = conn;
+    c->asks = (struct wr_asks){.loop = c->service->loop, .resume = on_asked, .context = c};
     if (peer[0] == '\0')
         peer = "127.0.0.1"; /* through a unix socket: a process of this host */
     c->peer = (struct weir_slice){peer, strlen(peer)};
@@ -339,7 +364,7 @@ static void drain_one(void *context, struct wr_conn *conn)
 {
     struct http_conn *c = context;
 
-    if (c->held == NULL && c->parser.scanned == 0)
+    if (c->held == NULL && c->parser.scanned == 0 && !wr_asks_waits(&c->asks))
         wr_conn_close(conn);
 }
 

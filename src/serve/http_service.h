@@ -4,6 +4,7 @@
 #ifndef WR_SERVE_HTTP_SERVICE_H
 #define WR_SERVE_HTTP_SERVICE_H
 
+#include "serve/asks.h"
 #include "serve/conn.h"
 #include "serve/serve.h"
 #include "wire/http1.h"
@@ -25,6 +26,7 @@ struct http_response {
     unsigned field_count;
     struct weir_header field[HTTP_FIELDS_MAX];
     int64_t delay_ns; /* hold it so long */
+    bool waits;       /* there is none yet: the handler is called again, see asks.h */
 };
 
 /* The request of |peer|, answered. |service| is the first member of the door. */
@@ -44,8 +46,9 @@ struct http_service {
     unsigned held;       /* answers that wait */
     int64_t hold_max_ns; /* longer none may: the connection's own deadlines would end it */
     struct wr_http_request request;
-    char *scratch; /* WR_HTTP_BODY_MAX: bodies in chunks, joined fields */
-    char *body;    /* of the response; at least HTTP_BODY_BYTES */
+    struct wr_asks *asks; /* of the request at hand */
+    char *scratch;        /* WR_HTTP_BODY_MAX: bodies in chunks, joined fields */
+    char *body;           /* of the response; at least HTTP_BODY_BYTES */
     size_t body_room;
     char allow[HTTP_METHODS_BYTES]; /* of a response with status 405 */
 };

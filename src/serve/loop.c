@@ -12,6 +12,7 @@
 
 #include <stdlib.h>
 
+#include "serve/broker.h"
 #include "serve/totals.h"
 
 #define DRAIN_LOOK_MS 10
@@ -76,6 +77,7 @@ static void on_look(uv_timer_t *timer)
     for (unsigned i = 0; i < worker->count; i++)
         if (!worker->opened[i].is_admin)
             busy += worker->opened[i].door->connections(worker->opened[i].state);
+    busy += wr_broker_busy(worker->loop.broker);
     __atomic_store_n(&worker->busy, busy, __ATOMIC_RELEASE);
 }
 
@@ -87,6 +89,7 @@ static void start_drain(struct wr_worker *worker)
     for (unsigned i = 0; i < worker->count; i++)
         if (!worker->opened[i].is_admin)
             worker->opened[i].door->drain(worker->opened[i].state);
+    wr_broker_drain(worker->loop.broker);
     (void)uv_timer_start(&worker->look, on_look, 0, DRAIN_LOOK_MS);
 }
 
@@ -103,6 +106,8 @@ static void close_all(struct wr_worker *worker)
     for (unsigned i = 0; i < worker->count; i++)
         worker->opened[i].door->close(worker->opened[i].state);
     worker->count = 0;
+    if (worker->loop.broker != NULL)
+        wr_broker_close(worker->loop.broker);
     uv_close((uv_handle_t *)&worker->wake, NULL);
     uv_close((uv_handle_t *)&worker->prepare, NULL);
     uv_close((uv_handle_t *)&worker->check, NULL);
@@ -124,6 +129,7 @@ static void on_wake(uv_async_t *wake)
         wr_totals_swap(wr_server_totals(worker->loop.server), &worker->loop, next);
         wr_handle_unref(before);
         worker->loop.now_ns = 0; /* another arena may have another clock */
+        wr_broker_follow(worker->loop.broker);
     }
     if ((wishes & WISH_STOP) != 0)
         close_all(worker);
@@ -158,7 +164,10 @@ static void run(void *arg)
 {
     struct wr_worker *worker = arg;
 
-    worker->result = open_doors(worker);
+    worker->loop.broker = wr_broker_new(&worker->loop);
+    if (worker->loop.broker != NULL)
+        wr_broker_follow(worker->loop.broker);
+    worker->result = worker->loop.broker != NULL ? open_doors(worker) : WEIR_ENOMEM;
     if (worker->result != 0)
         close_all(worker);
     uv_sem_post(&worker->started);
@@ -178,6 +187,7 @@ static void dispose(struct wr_worker *worker)
     wr_totals_swap(wr_server_totals(worker->loop.server), &worker->loop, NULL);
     wr_handle_unref(handle);
     wr_handle_unref(worker->next);
+    wr_broker_free(worker->loop.broker);
     uv_sem_destroy(&worker->started);
     uv_sem_destroy(&worker->go);
     if (uv_loop_close(&worker->loop.uv) == 0)

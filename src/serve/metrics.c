@@ -43,14 +43,26 @@ void wr_metrics_answer(struct wr_metrics *metrics, const struct weir_answer *ans
     }
 }
 
-void wr_metrics_request(struct wr_metrics *metrics, enum wr_door_id door, int64_t elapsed_ns)
+static unsigned bucket_of(int64_t elapsed_ns)
 {
-    struct wr_door_metrics *m = &metrics->door[door];
     unsigned bucket = 0;
 
     while (bucket < WR_LATENCY_BUCKETS && elapsed_ns > bounds[bucket])
         bucket++;
+    return bucket;
+}
+
+void wr_metrics_request(struct wr_metrics *metrics, enum wr_door_id door, int64_t elapsed_ns)
+{
+    struct wr_door_metrics *m = &metrics->door[door];
+
     add(&m->requests, 1);
-    add(&m->latency[bucket], 1);
+    add(&m->latency[bucket_of(elapsed_ns)], 1);
+    add(&m->latency_sum_ns, elapsed_ns > 0 ? (uint64_t)elapsed_ns : 0);
+}
+
+void wr_metrics_store(struct wr_store_metrics *m, int64_t elapsed_ns)
+{
+    add(&m->latency[bucket_of(elapsed_ns)], 1);
     add(&m->latency_sum_ns, elapsed_ns > 0 ? (uint64_t)elapsed_ns : 0);
 }

@@ -5,6 +5,7 @@
 
 #include <stdint.h>
 
+#include "engine/backend.h"
 #include "policy/policy.h"
 #include "weir/weir.h"
 
@@ -16,6 +17,11 @@ enum wr_limit_counter {
     WR_LIMIT_DENIED,
     WR_LIMIT_DELAYED,
     WR_LIMIT_SHADOW_DENIED,
+    WR_LIMIT_OUTCOMES,
+    /* Decided without the store that it is shared in, by when_store_gone: */
+    WR_LIMIT_GONE_OPEN = WR_LIMIT_OUTCOMES,
+    WR_LIMIT_GONE_CLOSED,
+    WR_LIMIT_GONE_LOCAL,
     WR_LIMIT_COUNTERS
 };
 
@@ -31,9 +37,20 @@ struct wr_door_metrics {
     uint64_t latency_sum_ns;
 };
 
+/* The store of shared limits, as a loop sees it. */
+struct wr_store_metrics {
+    uint64_t configured, up, nodes;           /* as they are now */
+    uint64_t calls, commands;                 /* decisions asked for, and what that took */
+    uint64_t gone[WR_TROUBLES];               /* not answered, by why */
+    uint64_t latency[WR_LATENCY_BUCKETS + 1]; /* of those that were, as of doors */
+    uint64_t latency_sum_ns;
+    uint64_t lease_granted, lease_spent, lease_returned; /* units */
+};
+
 struct wr_metrics {
     struct wr_door_metrics door[WR_DOORS];
-    uint64_t outcome[4];       /* by enum weir_outcome, of whole requests */
+    uint64_t outcome[4]; /* by enum weir_outcome, of whole requests */
+    struct wr_store_metrics store;
     uint64_t refused_unlogged; /* refusals above what the log may have */
     uint64_t limit[WR_POLICY_LIMITS_MAX][WR_LIMIT_COUNTERS]; /* by index in the policy in force */
 };
@@ -53,5 +70,8 @@ int64_t wr_metrics_latency_bound(unsigned bucket);
 
 /* Count a request of |door| that took |elapsed_ns|. */
 void wr_metrics_request(struct wr_metrics *metrics, enum wr_door_id door, int64_t elapsed_ns);
+
+/* Count an answer of the store that took |elapsed_ns|. */
+void wr_metrics_store(struct wr_store_metrics *metrics, int64_t elapsed_ns);
 
 #endif

@@ -265,6 +265,11 @@ struct wr_totals *wr_server_totals(struct wr_server *server)
     return server->totals;
 }
 
+struct wr_store_state *wr_server_store_state(struct wr_server *server)
+{
+    return &server->store;
+}
+
 struct wr_reservations *wr_server_reservations(struct wr_server *server)
 {
     return server->reservations;

@@ -16,6 +16,8 @@
 #include <sys/random.h>
 
 #include "base/siphash.h"
+#include "lib/handle.h"
+#include "serve/broker.h"
 
 #define STRIPES 64U
 #define SWEEP_CHAINS 2U
@@ -222,8 +224,27 @@ int wr_reservations_put(struct wr_reservations *table, struct wr_handle *handle,
 
 /* ---- ending ------------------------------------------------------------------------------ */
 
-int wr_reservations_settle(struct wr_reservations *table, const char *id, int64_t cost,
-                           int64_t now_ns)
+/* What is to be done at the store is handed on at once: it speaks of the entry's policy. */
+static int settle(struct entry *entry, struct wr_loop *loop, int64_t cost, int64_t now_ns)
+{
+    struct wr_pending pending;
+    int result = wr_engine_settle_shared(entry->handle->weir->engine, &entry->answer, cost, now_ns,
+                                         &pending);
+
+    wr_broker_adjust(loop, entry->handle, &pending);
+    return result;
+}
+
+static void release(struct entry *entry, struct wr_loop *loop, int64_t now_ns)
+{
+    struct wr_pending pending;
+
+    wr_engine_release_shared(entry->handle->weir->engine, &entry->answer, now_ns, &pending);
+    wr_broker_adjust(loop, entry->handle, &pending);
+}
+
+int wr_reservations_settle(struct wr_reservations *table, struct wr_loop *loop, const char *id,
+                           int64_t cost, int64_t now_ns)
 {
     uint64_t nonce;
     struct stripe *stripe;
@@ -236,12 +257,13 @@ int wr_reservations_settle(struct wr_reservations *table, const char *id, int64_
     (void)pthread_mutex_lock(&stripe->mutex);
     entry = *find(table, stripe, nonce);
     if (entry != NULL && entry->expires_ns > now_ns)
-        result = weir_settle(entry->handle->weir, &entry->answer, cost, now_ns);
+        result = settle(entry, loop, cost, now_ns);
     (void)pthread_mutex_unlock(&stripe->mutex);
     return result;
 }
 
-int wr_reservations_release(struct wr_reservations *table, const char *id, int64_t now_ns)
+int wr_reservations_release(struct wr_reservations *table, struct wr_loop *loop, const char *id,
+                            int64_t now_ns)
 {
     uint64_t nonce;
     struct stripe *stripe;
@@ -264,7 +286,7 @@ int wr_reservations_release(struct wr_reservations *table, const char *id, int64
         free_entry(entry);
         return WEIR_EEXPIRED;
     }
-    weir_release(entry->handle->weir, &entry->answer, now_ns);
+    release(entry, loop, now_ns);
     free_entry(entry);
     return 0;
 }

@@ -20,11 +20,12 @@ int wr_reservations_put(struct wr_reservations *table, struct wr_handle *handle,
                         const struct weir_answer *answer, int64_t expires_ns,
                         char id[WR_RESERVATION_ID + 1]);
 
-/* Settle, or release, what |id| names. Settling an id twice, or too late: WEIR_EEXPIRED; never
+/* Settle, or release, what |id| names, in |loop|: at its store, what was taken there. Settling an id twice, or too late: WEIR_EEXPIRED; never
  * given out: WEIR_ENOENT. Release ends it: places are freed and the id is forgotten. */
-int wr_reservations_settle(struct wr_reservations *table, const char *id, int64_t cost,
-                           int64_t now_ns);
-int wr_reservations_release(struct wr_reservations *table, const char *id, int64_t now_ns);
+int wr_reservations_settle(struct wr_reservations *table, struct wr_loop *loop, const char *id,
+                           int64_t cost, int64_t now_ns);
+int wr_reservations_release(struct wr_reservations *table, struct wr_loop *loop, const char *id,
+                            int64_t now_ns);
 
 /* The server's table. */
 struct wr_reservations *wr_server_reservations(struct wr_server *server);

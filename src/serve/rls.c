@@ -262,19 +262,15 @@ static void describe_refusal(const struct weir *weir, const struct weir_answer *
 }
 
 static int by_limits(struct wr_loop *loop, const struct wr_rate_request *request,
-                     struct wr_rls_scratch *scratch, struct wr_rate_response *out, const char **why)
+                     struct wr_rls_scratch *scratch, struct wr_rate_response *out)
 {
     struct weir *weir = loop->handle->weir;
     struct weir_answer *answer = &scratch->answer;
     struct described d;
-    int result;
 
     describe_request(weir, request, &d);
-    result = weir_decide(weir, &d.request, wr_loop_now(loop), answer);
-    if (result != 0) {
-        *why = "the request is out of range";
-        return result;
-    }
+    if (!wr_asks_decide(scratch->asks, &d.request, answer))
+        return WR_RLS_WAITS;
     wr_refused_answer(loop, scratch->door, &d.request, answer);
     out->code = answer->outcome == WEIR_DENY ? WR_RATE_OVER_LIMIT : WR_RATE_OK;
     out->count = request->count;
@@ -302,5 +298,5 @@ int wr_rls_answer(struct wr_loop *loop, const struct wr_rate_request *request,
         return WEIR_EINVAL;
     }
     result = by_configuration(loop, request, scratch, out, why);
-    return result == WEIR_ENOENT ? by_limits(loop, request, scratch, out, why) : result;
+    return result == WEIR_ENOENT ? by_limits(loop, request, scratch, out) : result;
 }

@@ -4,7 +4,10 @@
 #define WR_SERVE_RLS_H
 
 #include "base/descriptor.h"
+#include "serve/asks.h"
 #include "serve/serve.h"
+
+#define WR_RLS_WAITS 1 /* for a store: see asks.h */
 
 /* What answers are written with; one a door. */
 struct wr_rls_scratch {
@@ -12,11 +15,12 @@ struct wr_rls_scratch {
     char body[WEIR_PROBLEM_BYTES];
     struct weir_answer answer;
     enum wr_door_id door; /* that it is of; set once */
+    struct wr_asks *asks; /* of the question at hand */
 };
 
 /* Decide |request|. Texts in |out| live until |scratch| is used again or the policy changes.
  *
- * Returns: 0; WEIR_EINVAL or WEIR_EFULL, and |*why| (static) says what is wrong with the request.
+ * Returns: 0; WR_RLS_WAITS, there is no answer yet; WEIR_EINVAL or WEIR_EFULL, and |*why| (static) says what is wrong with the request.
  */
 int wr_rls_answer(struct wr_loop *loop, const struct wr_rate_request *request,
                   struct wr_rls_scratch *scratch, struct wr_rate_response *out, const char **why);

@@ -18,7 +18,7 @@ static const char *const doors[WR_DOORS] = {[WR_DOOR_HTTP] = "http",
 
 static void decisions(struct wr_exposition *to, const struct wr_scrape *scrape)
 {
-    static const char *const outcomes[WR_LIMIT_COUNTERS] = {[WR_LIMIT_ALLOWED] = "allowed",
+    static const char *const outcomes[WR_LIMIT_OUTCOMES] = {[WR_LIMIT_ALLOWED] = "allowed",
                                                             [WR_LIMIT_DENIED] = "denied",
                                                             [WR_LIMIT_DELAYED] = "delayed",
                                                             [WR_LIMIT_SHADOW_DENIED] =
@@ -26,7 +26,7 @@ static void decisions(struct wr_exposition *to, const struct wr_scrape *scrape)
 
     for (size_t i = 0; i < scrape->counted.limit_count; i++) {
         const struct wr_total *total = &scrape->counted.limits[i];
-        for (unsigned c = 0; c < WR_LIMIT_COUNTERS; c++) {
+        for (unsigned c = 0; c < WR_LIMIT_OUTCOMES; c++) {
             const struct wr_metric_labels labels =
                 wr_labels("limit", total->name, "outcome", outcomes[c]);
             wr_exposition_sample(to, &labels, total->count.by_limit[c]);
@@ -110,6 +110,64 @@ DOORS(opened, door->connections_opened)
 DOORS(open_now, door->connections_opened - door->connections_closed)
 DOORS(deadline_closed, door->deadline_closed)
 
+/* ---- the store ------------------------------------------------------------------------------ */
+
+/* By enum wr_remote_trouble. */
+static const char *const troubles[WR_TROUBLES] = {
+    [WR_TROUBLE_CONNECT] = "connect", [WR_TROUBLE_TIMEOUT] = "timeout",
+    [WR_TROUBLE_BREAKER] = "breaker", [WR_TROUBLE_BUSY] = "busy",
+    [WR_TROUBLE_DENIED] = "denied",   [WR_TROUBLE_PROTOCOL] = "protocol"};
+
+static void degraded(struct wr_exposition *to, const struct wr_scrape *scrape)
+{
+    static const char *const how[] = {"open", "closed", "local"};
+
+    for (size_t i = 0; i < scrape->counted.limit_count; i++) {
+        const struct wr_total *total = &scrape->counted.limits[i];
+        for (unsigned c = 0; total->shared && c < 3; c++) {
+            const struct wr_metric_labels labels = wr_labels("limit", total->name, "how", how[c]);
+            wr_exposition_sample(to, &labels, total->count.by_limit[WR_LIMIT_GONE_OPEN + c]);
+        }
+    }
+}
+
+static void store_gone(struct wr_exposition *to, const struct wr_scrape *scrape)
+{
+    for (unsigned i = WR_TROUBLE_CONNECT; i < WR_TROUBLES; i++) {
+        const struct wr_metric_labels labels = wr_label("reason", troubles[i]);
+        wr_exposition_sample(to, &labels, scrape->counted.store.gone[i]);
+    }
+}
+
+static void store_latency(struct wr_exposition *to, const struct wr_scrape *scrape)
+{
+    const struct wr_store_metrics *store = &scrape->counted.store;
+    int64_t bounds[WR_LATENCY_BUCKETS];
+    const struct wr_histogram histogram = {bounds, store->latency, WR_LATENCY_BUCKETS,
+                                           store->latency_sum_ns};
+    const struct wr_metric_label label = {"store", scrape->store};
+
+    for (unsigned i = 0; i < WR_LATENCY_BUCKETS; i++)
+        bounds[i] = wr_metrics_latency_bound(i);
+    wr_exposition_histogram(to, &label, &histogram);
+}
+
+static void lease_units(struct wr_exposition *to, const struct wr_scrape *scrape)
+{
+    const struct wr_store_metrics *store = &scrape->counted.store;
+    const struct {
+        const char *what;
+        uint64_t units;
+    } rows[] = {{"granted", store->lease_granted},
+                {"spent", store->lease_spent},
+                {"returned", store->lease_returned}};
+
+    for (unsigned i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const struct wr_metric_labels labels = wr_label("what", rows[i].what);
+        wr_exposition_sample(to, &labels, rows[i].units);
+    }
+}
+
 /* ---- the rest ------------------------------------------------------------------------------- */
 
 static void reloads(struct wr_exposition *to, const struct wr_scrape *scrape)
@@ -148,6 +206,11 @@ VALUE(busy_lists, scrape->arena[WR_BUSY_LISTS])
 VALUE(no_nodes, scrape->arena[WR_NO_NODES])
 VALUE(slots, scrape->arena_slots)
 VALUE(unlogged, scrape->counted.refused_unlogged)
+VALUE(store_up, scrape->counted.store.configured > 0 &&
+                    scrape->counted.store.up == scrape->counted.store.configured)
+VALUE(store_nodes, scrape->counted.store.nodes)
+VALUE(store_calls, scrape->counted.store.calls)
+VALUE(store_commands, scrape->counted.store.commands)
 VALUE(generation, scrape->generation)
 VALUE(ready, scrape->ready ? 1 : 0)
 VALUE(virtual_memory, scrape->process.virtual_bytes)
@@ -229,6 +292,26 @@ static const struct series {
     {{"weir_envoy_negative_hits", WR_COUNTER,
       "Hits given back to a rule of envoy_ratelimit (total_negative_hits)."},
      rule_negative},
+    {{"weir_degraded_decisions", WR_COUNTER,
+      "Decisions on shared limits made without their store, by what the limit then does."},
+     degraded},
+    {{"weir_store_up", WR_GAUGE,
+      "1 as long as every loop reaches the store of shared limits; 0 too where there is none."},
+     store_up},
+    {{"weir_store_nodes", WR_GAUGE, "Daemons that share the store, as last known."}, store_nodes},
+    {{"weir_store_calls", WR_COUNTER, "Decisions that the store was asked for."}, store_calls},
+    {{"weir_store_commands", WR_COUNTER, "Commands sent to the store for decisions."},
+     store_commands},
+    {{"weir_store_gone", WR_COUNTER,
+      "Decisions that had to be made without the store, by what kept it from answering."},
+     store_gone},
+    {{"weir_store_call_duration_seconds", WR_HISTOGRAM,
+      "Time from asking the store to its answer, of those that came in time."},
+     store_latency},
+    {{"weir_lease_units", WR_COUNTER,
+      "Units of shared limits that were leased to this node: granted, spent by this daemon, "
+      "returned unspent."},
+     lease_units},
     {{"weir_log_refusals_suppressed", WR_COUNTER,
       "Refused requests above what the log may have in a second, told as a number only."},
      unlogged},

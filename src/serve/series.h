@@ -7,12 +7,14 @@
 #include "store/arena.h"
 #include "wire/exposition.h"
 
-#define WR_SERIES_RULES_MAX 2000 /* rules of envoy_ratelimit told apart; more are one, "(others)" \
-                                  */
+#define WR_SERIES_RULES_MAX                                               \
+    2000 /* rules of envoy_ratelimit told apart; more are one, "(others)" \
+          */
 
 /* What a scrape tells. */
 struct wr_scrape {
     const char *version;
+    const char *store; /* its kind, or "none" */
     struct wr_counted counted;
     uint64_t arena[WR_ARENA_COUNTERS];
     uint64_t arena_slots;

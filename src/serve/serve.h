@@ -23,6 +23,7 @@
 #include "weir/weir.h"
 
 struct wr_server;
+struct wr_broker;
 
 /* ---- policies in force --------------------------------------------------------------------- */
 
@@ -55,6 +56,7 @@ struct wr_loop {
     struct wr_server *server;
     unsigned index;
     struct wr_handle *handle;  /* the policy this loop decides by; changed only between turns */
+    struct wr_broker *broker;  /* of shared limits: broker.h */
     struct wr_refused refused; /* refused.c's */
     struct wr_metrics metrics; /* written by this loop alone, read by the admin door */
     bool draining;             /* a door opened by drain(): answers, then closes */

@@ -231,6 +231,7 @@ static bool set_up(struct wr_server *server, const struct wr_server_options *opt
     server->options = *options;
     (void)pthread_mutex_init(&server->reload_mutex, NULL);
     (void)pthread_mutex_init(&server->state_mutex, NULL);
+    wr_store_state_init(&server->store);
     if (uv_loop_init(&server->uv) != 0)
         return false;
     (void)uv_signal_init(&server->uv, &server->hup);
@@ -295,6 +296,7 @@ static void tear_down(struct wr_server *server)
     (void)uv_loop_close(&server->uv);
     (void)pthread_mutex_destroy(&server->reload_mutex);
     (void)pthread_mutex_destroy(&server->state_mutex);
+    wr_store_state_fini(&server->store);
 }
 
 int wr_server_run(const struct wr_server_options *options)

@@ -8,6 +8,7 @@
 
 #include "serve/loop.h"
 #include "serve/reservations.h"
+#include "serve/store_state.h"
 #include "serve/totals.h"
 
 #define WR_ERRORS_BYTES 65536U
@@ -23,6 +24,7 @@ struct wr_server {
     struct wr_sockets sockets;
     struct wr_reservations *reservations;
     struct wr_totals *totals;
+    struct wr_store_state store;
     struct wr_worker **workers;
     unsigned worker_count; /* running */
     unsigned loops;        /* wanted */

@@ -33,8 +33,8 @@
 
 #include "lib/handle.h"
 
-#define COUNTERS WR_ENVOY_STATS
-_Static_assert((int)COUNTERS >= (int)WR_LIMIT_COUNTERS, "an entry has room for both kinds");
+#define COUNTERS WR_LIMIT_COUNTERS
+_Static_assert((int)COUNTERS >= (int)WR_ENVOY_STATS, "an entry has room for both kinds");
 
 struct entry {
     char *name;
@@ -283,6 +283,23 @@ static void add_all(uint64_t *to, const uint64_t *from, size_t count)
         to[i] += __atomic_load_n(&from[i], __ATOMIC_RELAXED);
 }
 
+static void add_store(struct wr_store_metrics *to, const struct wr_store_metrics *from)
+{
+    uint64_t nodes = __atomic_load_n(&from->nodes, __ATOMIC_RELAXED);
+
+    to->nodes = nodes > to->nodes ? nodes : to->nodes;
+    add_all(&to->configured, &from->configured, 1);
+    add_all(&to->up, &from->up, 1);
+    add_all(&to->calls, &from->calls, 1);
+    add_all(&to->commands, &from->commands, 1);
+    add_all(to->gone, from->gone, WR_TROUBLES);
+    add_all(to->latency, from->latency, WR_LATENCY_BUCKETS + 1);
+    add_all(&to->latency_sum_ns, &from->latency_sum_ns, 1);
+    add_all(&to->lease_granted, &from->lease_granted, 1);
+    add_all(&to->lease_spent, &from->lease_spent, 1);
+    add_all(&to->lease_returned, &from->lease_returned, 1);
+}
+
 static void add_loop(struct wr_counted *out, const struct wr_metrics *metrics)
 {
     for (unsigned d = 0; d < WR_DOORS; d++) {
@@ -299,6 +316,7 @@ static void add_loop(struct wr_counted *out, const struct wr_metrics *metrics)
     }
     add_all(out->outcome, metrics->outcome, 4);
     add_all(&out->refused_unlogged, &metrics->refused_unlogged, 1);
+    add_store(&out->store, &metrics->store);
 }
 
 static void add_running(struct wr_totals *totals)
@@ -339,7 +357,7 @@ static struct wr_total total_of(const char *name, const struct entry *entry)
     struct wr_total total = {.name = name};
 
     for (unsigned c = 0; c < COUNTERS; c++)
-        total.count.by_rule[c] = entry->kept[c] + entry->running[c];
+        total.count.by_limit[c] = entry->kept[c] + entry->running[c];
     return total;
 }
 
@@ -347,9 +365,11 @@ static void tell(struct wr_totals *totals, const struct wr_known *known, struct 
 {
     const struct wr_policy *policy = known->handle->policy;
 
-    for (size_t i = 0; i < known->limit_count; i++)
-        totals->limits.totals[out->limit_count++] =
-            total_of(wr_policy_limit(policy, i)->name, known->limits[i]);
+    for (size_t i = 0; i < known->limit_count; i++) {
+        struct wr_total *total = &totals->limits.totals[out->limit_count++];
+        *total = total_of(wr_policy_limit(policy, i)->name, known->limits[i]);
+        total->shared = wr_policy_limit(policy, i)->shared;
+    }
     for (size_t i = 0; i < known->rule_count; i++) {
         if (known->rules[i]->told == totals->readings)
             continue;

@@ -29,6 +29,7 @@ void wr_totals_swap(struct wr_totals *totals, struct wr_loop *loop, struct wr_ha
 
 struct wr_total {
     const char *name; /* of the limit, or the rule's path; of the handle that was asked for */
+    bool shared;      /* of a limit, whether it is */
     union {
         uint64_t by_limit[WR_LIMIT_COUNTERS];
         uint64_t by_rule[WR_ENVOY_STATS];
@@ -40,6 +41,7 @@ struct wr_counted {
     struct wr_door_metrics door[WR_DOORS];
     uint64_t outcome[4];
     uint64_t refused_unlogged;
+    struct wr_store_metrics store; /* nodes: the most that a loop knows of */
     size_t limit_count, rule_count;
     const struct wr_total *limits; /* of the policy asked for, in its order */
     const struct wr_total *rules;  /* of its envoy_ratelimit files; paths given twice once */

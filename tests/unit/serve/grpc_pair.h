@@ -22,7 +22,9 @@ struct pair {
     struct wr_grpc *server;
     nghttp2_session *client;
     int64_t now;
-    unsigned calls, bad;
+    unsigned calls, bad, dropped;
+    bool busy;                   /* questions that begin with ? are held as long */
+    struct wr_grpc_stream *held; /* the last that was */
     /* What the client saw last. */
     char grpc_status[8], http_status[8], message[128], encoding[32];
     uint8_t body[256];
@@ -33,21 +35,33 @@ struct pair {
     bool goaway;
 };
 
-static void on_call(void *context, struct weir_slice path, const uint8_t *bytes, size_t len,
-                    struct wr_grpc_reply *reply)
+static bool on_call(void *context, const struct wr_grpc_call *call, struct wr_grpc_reply *reply)
 {
     struct pair *p = context;
 
-    (void)path;
     p->calls++;
-    if (len > 0 && bytes[0] == '!') {
+    if (call->len > 0 && call->bytes[0] == '!') {
         reply->code = WR_GRPC_UNKNOWN;
         reply->message = "100% wrong";
-        return;
+        return true;
+    }
+    if (call->len > 0 && call->bytes[0] == '?' && p->busy) {
+        *call->kept = p;
+        p->held = call->stream;
+        return false;
     }
     reply->code = WR_GRPC_OK; /* an echo */
-    reply->bytes = bytes;
-    reply->len = len < 200 ? len : 200;
+    reply->bytes = call->bytes;
+    reply->len = call->len < 200 ? call->len : 200;
+    return true;
+}
+
+static void on_dropped(void *context, void *kept)
+{
+    struct pair *p = context;
+
+    assert_ptr_equal(kept, p);
+    p->dropped++;
 }
 
 static bool on_knows(void *context, struct weir_slice path)
@@ -68,7 +82,7 @@ static int on_write(void *context, const void *bytes, size_t len)
     return nghttp2_session_mem_recv(p->client, bytes, len) == (ssize_t)len ? 0 : -1;
 }
 
-static const struct wr_grpc_events events = {on_call, on_knows, on_bad, on_write};
+static const struct wr_grpc_events events = {on_call, on_dropped, on_knows, on_bad, on_write};
 
 static int saw_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name,
                       size_t name_len, const uint8_t *value, size_t len, uint8_t flags, void *user)

@@ -22,6 +22,62 @@ static void a_call_in_pieces(void **state)
     }
 }
 
+/* The door cannot answer yet; others go on, and it is answered when it can. */
+static void a_call_that_is_held(void **state)
+{
+    struct body question = FRAMED("\0\0\0\0\5?what"), other = FRAMED("\0\0\0\0\5hello");
+    struct pair p;
+    (void)state;
+
+    open_pair(&p);
+    p.busy = true;
+    assert_true(submit(&p, "/s/Ok", NULL, &question) > 0);
+    assert_int_equal(exchange(&p, 4096), 0);
+    assert_int_equal(p.closed, 0);
+    assert_true(submit(&p, "/s/Ok", NULL, &other) > 0);
+    assert_int_equal(exchange(&p, 4096), 0);
+    assert_int_equal(p.closed, 1);
+    assert_int_equal(wr_grpc_resume(p.server, p.held, p.now), 0); /* still not */
+    assert_int_equal(p.closed, 1);
+    p.busy = false;
+    p.body_len = 0;
+    assert_int_equal(wr_grpc_resume(p.server, p.held, p.now), 0);
+    assert_int_equal(p.closed, 2);
+    assert_int_equal(p.dropped, 1);
+    assert_memory_equal(p.body, "\0\0\0\0\5?what", 10);
+    close_pair(&p);
+    assert_int_equal(p.dropped, 1);
+}
+
+/* Whoever asked goes, by a reset, by his own deadline, or with the connection. */
+static void held_calls_that_are_dropped(void **state)
+{
+    struct body question = FRAMED("\0\0\0\0\5?what");
+    struct pair p;
+    bool late;
+    int32_t id;
+    (void)state;
+
+    open_pair(&p);
+    p.busy = true;
+    id = submit(&p, "/s/Ok", NULL, &question);
+    assert_int_equal(exchange(&p, 4096), 0);
+    assert_int_equal(nghttp2_submit_rst_stream(p.client, 0, id, NGHTTP2_CANCEL), 0);
+    assert_int_equal(exchange(&p, 4096), 0);
+    assert_int_equal(p.dropped, 1);
+    question.at = 0;
+    assert_true(submit(&p, "/s/Ok", "grpc-timeout=1S", &question) > 0);
+    assert_int_equal(exchange(&p, 4096), 0);
+    p.now += 2 * WR_NS_PER_S;
+    assert_int_equal(wr_grpc_tick(p.server, p.now, &late), 0);
+    assert_int_equal(p.dropped, 2);
+    question.at = 0;
+    assert_true(submit(&p, "/s/Ok", NULL, &question) > 0);
+    assert_int_equal(exchange(&p, 4096), 0);
+    close_pair(&p);
+    assert_int_equal(p.dropped, 3);
+}
+
 static void expect_refusal(const char *path, const char *extra, struct body body, const char *http,
                            const char *status)
 {
@@ -242,6 +298,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_call_in_pieces),
+        cmocka_unit_test(a_call_that_is_held),
+        cmocka_unit_test(held_calls_that_are_dropped),
         cmocka_unit_test(what_is_refused),
         cmocka_unit_test(an_error_of_the_call),
         cmocka_unit_test(a_deadline_that_has_passed),

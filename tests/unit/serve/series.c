@@ -43,10 +43,13 @@ static int tear_down(void **unused)
 
 static void test_each_value_in_its_place(void **state)
 {
-    static const struct wr_total limits[] = {{.name = "a", .count.by_limit = {1, 2, 3, 4}}};
+    static const struct wr_total limits[] = {
+        {.name = "a", .count.by_limit = {1, 2, 3, 4}},
+        {.name = "b", .shared = true, .count.by_limit = {5, 6, 7, 8, 9, 10, 11}}};
     static const struct wr_total rules[] = {
         {.name = "shop.x", .count.by_rule = {1, 2, 3, 4, 5, 6}}};
     struct wr_scrape s = {.version = "9.9",
+                          .store = "redis",
                           .arena = {10, 11, 12, 13, 14, 15},
                           .arena_slots = 65536,
                           .occupancy = {8192, 2048},
@@ -64,7 +67,7 @@ static void test_each_value_in_its_place(void **state)
     s.counted.outcome[WEIR_SHADOW] = 33;
     s.counted.refused_unlogged = 34;
     s.counted.limits = limits;
-    s.counted.limit_count = 1;
+    s.counted.limit_count = 2;
     s.counted.rules = rules;
     s.counted.rule_count = 1;
     s.counted.door[WR_DOOR_RESP] = (struct wr_door_metrics){.bad_requests = 40,
@@ -73,6 +76,17 @@ static void test_each_value_in_its_place(void **state)
                                                             .deadline_closed = 41,
                                                             .latency = {[0] = 5, [12] = 1},
                                                             .latency_sum_ns = 2500000000};
+    s.counted.store = (struct wr_store_metrics){.configured = 2,
+                                                .up = 2,
+                                                .nodes = 3,
+                                                .calls = 60,
+                                                .commands = 61,
+                                                .gone = {0, 62, 63, 64, 65, 66, 67},
+                                                .latency = {[1] = 7},
+                                                .latency_sum_ns = 500000000,
+                                                .lease_granted = 70,
+                                                .lease_spent = 71,
+                                                .lease_returned = 72};
     text = text_of(&s);
     has_line(text, "weir_requests_total{outcome=\"allowed\"} 30");
     has_line(text, "weir_requests_total{outcome=\"delayed\"} 31");
@@ -106,6 +120,26 @@ static void test_each_value_in_its_place(void **state)
     has_line(text, "weir_envoy_over_limit_total{limit=\"shop.x\"} 4");
     has_line(text, "weir_envoy_shadow_mode_total{limit=\"shop.x\"} 5");
     has_line(text, "weir_envoy_negative_hits_total{limit=\"shop.x\"} 6");
+    has_line(text, "weir_degraded_decisions_total{limit=\"b\",how=\"open\"} 9");
+    has_line(text, "weir_degraded_decisions_total{limit=\"b\",how=\"closed\"} 10");
+    has_line(text, "weir_degraded_decisions_total{limit=\"b\",how=\"local\"} 11");
+    assert_null(strstr(text, "degraded_decisions_total{limit=\"a\"")); /* is not shared */
+    has_line(text, "weir_store_up 1");
+    has_line(text, "weir_store_nodes 3");
+    has_line(text, "weir_store_calls_total 60");
+    has_line(text, "weir_store_commands_total 61");
+    has_line(text, "weir_store_gone_total{reason=\"connect\"} 62");
+    has_line(text, "weir_store_gone_total{reason=\"timeout\"} 63");
+    has_line(text, "weir_store_gone_total{reason=\"breaker\"} 64");
+    has_line(text, "weir_store_gone_total{reason=\"busy\"} 65");
+    has_line(text, "weir_store_gone_total{reason=\"denied\"} 66");
+    has_line(text, "weir_store_gone_total{reason=\"protocol\"} 67");
+    has_line(text, "weir_store_call_duration_seconds_bucket{store=\"redis\",le=\"1e-05\"} 0");
+    has_line(text, "weir_store_call_duration_seconds_bucket{store=\"redis\",le=\"2.5e-05\"} 7");
+    has_line(text, "weir_store_call_duration_seconds_sum{store=\"redis\"} 0.5");
+    has_line(text, "weir_lease_units_total{what=\"granted\"} 70");
+    has_line(text, "weir_lease_units_total{what=\"spent\"} 71");
+    has_line(text, "weir_lease_units_total{what=\"returned\"} 72");
     has_line(text, "weir_log_refusals_suppressed_total 34");
     has_line(text, "weir_policy_generation 3");
     has_line(text, "weir_policy_reloads_total{outcome=\"applied\"} 2");
@@ -124,7 +158,7 @@ static void test_many_rules_are_bounded(void **state)
 {
     size_t count = WR_SERIES_RULES_MAX + 3;
     struct wr_total *rules = calloc(count, sizeof *rules);
-    struct wr_scrape s = {.version = "1"};
+    struct wr_scrape s = {.version = "1", .store = "none"};
     const char *text;
     (void)state;
 

@@ -1,0 +1,250 @@
+/* asks.c - asking, stopping, and doing it again.
+ *
+ * Problem. Doors are functions of their input: a request is decoded into scratch memory of the
+ * door, decided and answered, and nothing of it is left. A decision that waits for a store would
+ * need all of that to be kept, for each of three protocols.
+ *
+ * Idea. Nothing is kept but the decisions. The input stays where it is, and is handled once more
+ * when they are there: decoding twice costs a microsecond, where the store takes hundreds.
+ *
+ * Invariants:
+ *   1. The same input asks for the same decisions in the same order. So a door stops before the
+ *      first thing that it cannot do twice, and never goes on behind a decision that is not there.
+ *   2. All that is remembered was decided under one policy, and is given out under it: if another
+ *      came meanwhile, what was taken goes back and everything is asked anew. On a connection to
+ * one server that is heard in this order, so nobody is refused by his own shadow.
+ *   3. What was given out and answered is forgotten, and was the caller's to take. What was not, is
+ *      given back.
+ *
+ * Rejected: an answer kept with the policy it was made under, and rendered by it (every function of
+ * every door, its counters and its log lines would need that policy passed in; reloads are rare).
+ */
+#include "serve/asks.h"
+
+#include <string.h>
+
+#include "base/units.h"
+#include "lib/handle.h"
+#include "serve/broker.h"
+
+enum kind { DECIDE, RESERVE, CHECK, ONE };
+
+/* What is asked for. */
+struct what {
+    enum kind kind;
+    const struct weir_request *request; /* DECIDE, RESERVE */
+    unsigned limit;                     /* CHECK */
+    struct weir_slice plain;            /* CHECK */
+    const struct wr_selected *key;      /* ONE */
+    unsigned plan;                      /* ONE */
+    int64_t cost;                       /* CHECK, ONE */
+};
+
+bool wr_asks_shares(const struct wr_loop *loop)
+{
+    return wr_engine_shares(loop->handle->weir->engine);
+}
+
+bool wr_asks_shares_limit(const struct wr_loop *loop, unsigned limit)
+{
+    return wr_asks_shares(loop) && wr_policy_limit(loop->handle->policy, limit)->shared;
+}
+
+/* ---- beginning ------------------------------------------------------------------------------- */
+
+static bool begin(struct wr_engine *engine, const struct what *what, int64_t now,
+                  struct weir_answer *answer, struct wr_pending *pending)
+{
+    switch (what->kind) {
+    case DECIDE:
+        return wr_engine_begin(engine, what->request, now, answer, pending);
+    case RESERVE:
+        return wr_engine_begin_reserve(engine, what->request, now, answer, pending);
+    case CHECK:
+        return wr_engine_begin_check(engine, what->limit, what->plain, what->cost, false, now,
+                                     answer, pending);
+    case ONE:
+    default:
+        return wr_engine_begin_one(engine, what->key, what->plan, what->cost, now, answer, pending);
+    }
+}
+
+static void append(struct wr_asks *asks, struct wr_question *question)
+{
+    if (asks->last == NULL)
+        asks->last = &asks->first;
+    question->next = NULL;
+    question->handle = asks->loop->handle;
+    wr_handle_ref(question->handle);
+    *asks->last = question;
+    asks->last = &question->next;
+    asks->at = &question->next;
+}
+
+/* Not asked yet: the store is, or nobody. True: complete, in |answer|. */
+static bool go_on(struct wr_question *question, struct weir_answer *answer)
+{
+    if (question->state == WR_QUESTION_ALONE)
+        wr_question_finish_alone(question, WR_TROUBLE_NONE);
+    else
+        wr_question_ask(question);
+    if (question->state != WR_QUESTION_DONE)
+        return false;
+    *answer = question->answer;
+    return true;
+}
+
+/* Nothing can be remembered. */
+static bool refuse_busy(struct weir_answer *answer)
+{
+    memset(answer, 0, sizeof *answer);
+    answer->outcome = answer->verdicts[0].outcome = WEIR_DENY;
+    answer->reason = answer->verdicts[0].reason = WEIR_REASON_BUSY;
+    answer->retry_after_ns = answer->verdicts[0].retry_after_ns = WR_NS_PER_S;
+    answer->decisive = -1;
+    return true;
+}
+
+static bool begin_new(struct wr_asks *asks, const struct what *what, struct weir_answer *answer)
+{
+    struct wr_question *question = wr_question_new(asks);
+    struct wr_engine *engine = asks->loop->handle->weir->engine;
+
+    if (question == NULL)
+        return refuse_busy(answer);
+    if (!begin(engine, what, wr_loop_now(asks->loop), answer, &question->pending)) {
+        append(asks, question);
+        return go_on(question, answer);
+    }
+    wr_question_decided(question, answer);
+    if (!asks->keep) {
+        wr_question_free(question);
+        return true;
+    }
+    question->state = WR_QUESTION_DONE;
+    question->answer = *answer;
+    append(asks, question);
+    return true;
+}
+
+/* It waited for a lease that is there now, or never will be. */
+static bool begin_again(struct wr_asks *asks, struct wr_question *question, const struct what *what,
+                        struct weir_answer *answer)
+{
+    struct wr_engine *engine = asks->loop->handle->weir->engine;
+
+    asks->at = &question->next;
+    if (!begin(engine, what, wr_loop_now(asks->loop), &question->answer, &question->pending))
+        return go_on(question, answer);
+    question->state = WR_QUESTION_DONE;
+    wr_question_decided(question, &question->answer);
+    *answer = question->answer;
+    return true;
+}
+
+static bool decide(struct wr_asks *asks, const struct what *what, struct weir_answer *answer)
+{
+    struct wr_question *question;
+
+    if (asks->at == NULL)
+        asks->at = &asks->first;
+    question = *asks->at;
+    if (question != NULL && asks->at == &asks->first && question->handle != asks->loop->handle) {
+        wr_asks_abandon(asks);
+        question = NULL;
+    }
+    if (question == NULL)
+        return begin_new(asks, what, answer);
+    if (question->state == WR_QUESTION_AGAIN || question->state == WR_QUESTION_ALONE)
+        return begin_again(asks, question, what, answer);
+    asks->at = &question->next;
+    if (question->state != WR_QUESTION_DONE)
+        return false;
+    *answer = question->answer;
+    return true;
+}
+
+/* ---- what doors call ------------------------------------------------------------------------- */
+
+bool wr_asks_decide(struct wr_asks *asks, const struct weir_request *request,
+                    struct weir_answer *answer)
+{
+    const struct what what = {.kind = DECIDE, .request = request};
+
+    if (wr_asks_shares(asks->loop))
+        return decide(asks, &what, answer);
+    (void)weir_decide(asks->loop->handle->weir, request, wr_loop_now(asks->loop), answer);
+    return true;
+}
+
+bool wr_asks_reserve(struct wr_asks *asks, const struct weir_request *request,
+                     struct weir_answer *answer)
+{
+    const struct what what = {.kind = RESERVE, .request = request};
+
+    if (wr_asks_shares(asks->loop))
+        return decide(asks, &what, answer);
+    (void)weir_decide(asks->loop->handle->weir, request, wr_loop_now(asks->loop), answer);
+    return true;
+}
+
+bool wr_asks_check(struct wr_asks *asks, unsigned limit, struct weir_slice key, int64_t cost,
+                   struct weir_answer *answer)
+{
+    const struct what what = {.kind = CHECK, .limit = limit, .plain = key, .cost = cost};
+
+    return decide(asks, &what, answer);
+}
+
+bool wr_asks_one(struct wr_asks *asks, const struct wr_selected *key, unsigned plan, int64_t cost,
+                 struct weir_answer *answer)
+{
+    const struct what what = {.kind = ONE, .key = key, .plan = plan, .cost = cost};
+
+    return decide(asks, &what, answer);
+}
+
+struct wr_selected wr_asks_plain_key(unsigned limit, struct weir_slice key)
+{
+    return (struct wr_selected){
+        .limit = (uint16_t)limit, .parts = 1, .part = {{key, WR_PART_VALUE}}};
+}
+
+void wr_asks_again(struct wr_asks *asks)
+{
+    asks->at = &asks->first;
+}
+
+void wr_asks_answered(struct wr_asks *asks)
+{
+    if (asks->first == NULL || asks->at == NULL)
+        return;
+    while (asks->at != &asks->first) {
+        struct wr_question *question = asks->first;
+        asks->first = question->next;
+        if (asks->at == &question->next)
+            asks->at = &asks->first;
+        wr_question_free(question);
+    }
+    if (asks->first != NULL)
+        return;
+    asks->last = &asks->first;
+    asks->since_ns = 0;
+}
+
+void wr_asks_abandon(struct wr_asks *asks)
+{
+    struct wr_question *question = asks->first;
+
+    if (asks->ready)
+        wr_broker_unready(asks->loop->broker, asks);
+    asks->first = NULL;
+    asks->last = asks->at = &asks->first;
+    asks->outstanding = 0;
+    asks->since_ns = 0;
+    while (question != NULL) {
+        struct wr_question *next = question->next;
+        wr_question_abandon(question);
+        question = next;
+    }
+}
