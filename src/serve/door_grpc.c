@@ -68,7 +68,9 @@ static bool should_rate_limit(struct grpc_door *door, const uint8_t *bytes, size
     if (result == WR_RLS_WAITS)
         return false;
     if (result != 0) { /* UNKNOWN is what the reference answers to what it finds wrong */
-        reply->code = result == WEIR_EFULL ? WR_GRPC_RESOURCE_EXHAUSTED : WR_GRPC_UNKNOWN;
+        reply->code = result == WEIR_EFULL     ? WR_GRPC_RESOURCE_EXHAUSTED
+                      : result == WR_RLS_STORE ? WR_GRPC_UNAVAILABLE
+                                               : WR_GRPC_UNKNOWN;
         return true;
     }
     size = wr_rls_encode(&door->response, door->reply, sizeof door->reply);
@@ -178,7 +180,7 @@ static bool call(void *context, const struct wr_grpc_call *what, struct wr_grpc_
         return false;
     door->mark_ns = wr_asks_since(asks, door->mark_ns);
     wr_asks_answered(asks);
-    if (reply->code != WR_GRPC_OK)
+    if (reply->code != WR_GRPC_OK && reply->code != WR_GRPC_UNAVAILABLE)
         count_bad(door);
     end = uv_hrtime();
     wr_metrics_request(&door->loop->metrics, WR_DOOR_GRPC, (int64_t)(end - door->mark_ns));

@@ -46,6 +46,10 @@ void http_json(struct http_service *service, struct weir_slice peer,
         response->waits = true;
         return;
     }
+    if (result == WR_RLS_STORE) {
+        http_problem(service, response, 503, why, (struct weir_slice){NULL, 0});
+        return;
+    }
     if (result != 0) {
         bad_request(response);
         return;

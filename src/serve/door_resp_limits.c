@@ -174,8 +174,9 @@ static int64_t milliseconds(int64_t ns)
     return ns < 0 ? -1 : ns / WR_NS_PER_MS + (ns % WR_NS_PER_MS > 0 ? 1 : 0);
 }
 
-/* [allowed, limit, remaining, retry_after_ms, reset_ms, delay_ms], and |more| elements behind. */
-static void write_verdict(struct wr_resp_session *session, const struct weir_verdict *verdict,
+/* [allowed, limit, remaining, retry_after_ms, reset_ms, delay_ms], and |more| elements behind.
+ * False: an error instead, as the store is gone: that is not a refusal of the caller. */
+static bool write_verdict(struct wr_resp_session *session, const struct weir_verdict *verdict,
                           int64_t now, size_t more)
 {
     struct wr_resp_out *out = &session->out;
@@ -183,6 +184,10 @@ static void write_verdict(struct wr_resp_session *session, const struct weir_ver
     bool passes = verdict->outcome != WEIR_DENY || verdict->shadow != 0;
     int64_t next_ns, reset_ns;
 
+    if (!passes && verdict->reason == WEIR_REASON_STORE) {
+        wr_resp_error(out, "UNAVAILABLE the store of this shared limit is gone");
+        return false;
+    }
     weir_verdict_times(session->door->loop->handle->weir, verdict, now, &next_ns, &reset_ns);
     wr_resp_array(out, 6 + more);
     wr_resp_int(out, passes ? 1 : 0);
@@ -191,6 +196,7 @@ static void write_verdict(struct wr_resp_session *session, const struct weir_ver
     wr_resp_int(out, milliseconds(verdict->retry_after_ns));
     wr_resp_int(out, milliseconds(reset_ns));
     wr_resp_int(out, milliseconds(verdict->delay_ns));
+    return true;
 }
 
 /* The key is not told to the log: it may be a secret. */
@@ -293,7 +299,7 @@ void wr_resp_check_run(struct wr_resp_session *session, const struct wr_resp_cal
     for (unsigned i = 0; i < count_calls; i++) {
         if (session->out.size - session->out.len < WR_RESP_REPLY_MAX)
             wr_resp_flush(session);
-        write_verdict(session, &verdicts[i], now, 0);
+        (void)write_verdict(session, &verdicts[i], now, 0);
         count_verdict(session, &verdicts[i], charges[i].cost_units);
     }
 }
@@ -332,7 +338,7 @@ void wr_resp_peek(struct wr_resp_session *session, const struct wr_resp_call *ca
         (void)ask_one(session, limit, call->args[2], 0, &answer);
     else
         (void)weir_check(loop->handle->weir, limit, call->args[2], 0, now, &answer.verdicts[0]);
-    write_verdict(session, &answer.verdicts[0], now, 0);
+    (void)write_verdict(session, &answer.verdicts[0], now, 0);
 }
 
 void wr_resp_forget(struct wr_resp_session *session, const struct wr_resp_call *call)
@@ -371,11 +377,12 @@ static void write_reservation(struct wr_resp_session *session, struct weir_answe
             return;
         }
     }
-    write_verdict(session, &answer->verdicts[0], now, 1);
-    if (passes)
-        wr_resp_text(&session->out, id);
-    else
-        wr_resp_null(&session->out);
+    if (write_verdict(session, &answer->verdicts[0], now, 1)) {
+        if (passes)
+            wr_resp_text(&session->out, id);
+        else
+            wr_resp_null(&session->out);
+    }
     count_verdict(session, &answer->verdicts[0], answer->cost_units);
 }
 

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "engine/shared.h"
 #include "lib/handle.h"
 #include "serve/serve.h"
 #include "serve/totals.h"
@@ -83,6 +84,26 @@ static char *read_secret(const char *path, const struct secret_kind *kind, char 
     return strdup(text);
 }
 
+static const struct secret_kind store_kind = {"the store's secret", "one line of text as secret",
+                                              part_of_password};
+
+/* What callers are hashed with in a store. */
+static int take_store_secret(struct wr_handle *handle, char *errors, size_t size)
+{
+    const struct wr_policy_store *store = wr_policy_settings(handle->policy)->store;
+    char *secret;
+
+    if (store == NULL || store->secret_file == NULL)
+        return 0;
+    secret = read_secret(store->secret_file, &store_kind, errors, size);
+    if (secret == NULL)
+        return WEIR_EIO;
+    wr_engine_store_secret(handle->weir->engine, secret, strlen(secret));
+    explicit_bzero(secret, strlen(secret));
+    free(secret);
+    return 0;
+}
+
 static int take_secrets(struct wr_handle *handle, char *errors, size_t size)
 {
     const struct wr_policy_settings *settings = wr_policy_settings(handle->policy);
@@ -95,6 +116,8 @@ static int take_secrets(struct wr_handle *handle, char *errors, size_t size)
             return WEIR_EIO;
         handle->admin_token = handle->token_memory;
     }
+    if (take_store_secret(handle, errors, size) != 0)
+        return WEIR_EIO;
     if (settings->resp_password_file != NULL) {
         handle->password_memory =
             read_secret(settings->resp_password_file, &password_kind, errors, size);

@@ -262,7 +262,7 @@ static void describe_refusal(const struct weir *weir, const struct weir_answer *
 }
 
 static int by_limits(struct wr_loop *loop, const struct wr_rate_request *request,
-                     struct wr_rls_scratch *scratch, struct wr_rate_response *out)
+                     struct wr_rls_scratch *scratch, struct wr_rate_response *out, const char **why)
 {
     struct weir *weir = loop->handle->weir;
     struct weir_answer *answer = &scratch->answer;
@@ -272,6 +272,10 @@ static int by_limits(struct wr_loop *loop, const struct wr_rate_request *request
     if (!wr_asks_decide(scratch->asks, &d.request, answer))
         return WR_RLS_WAITS;
     wr_refused_answer(loop, scratch->door, &d.request, answer);
+    if (answer->reason == WEIR_REASON_STORE) { /* over no limit: an error, not an answer */
+        *why = "the store of a shared limit is gone";
+        return WR_RLS_STORE;
+    }
     out->code = answer->outcome == WEIR_DENY ? WR_RATE_OVER_LIMIT : WR_RATE_OK;
     out->count = request->count;
     describe_answer(weir, answer, out);
@@ -298,5 +302,5 @@ int wr_rls_answer(struct wr_loop *loop, const struct wr_rate_request *request,
         return WEIR_EINVAL;
     }
     result = by_configuration(loop, request, scratch, out, why);
-    return result == WEIR_ENOENT ? by_limits(loop, request, scratch, out) : result;
+    return result == WEIR_ENOENT ? by_limits(loop, request, scratch, out, why) : result;
 }

@@ -8,6 +8,7 @@
 #include "serve/serve.h"
 
 #define WR_RLS_WAITS 1 /* for a store: see asks.h */
+#define WR_RLS_STORE 2 /* it is gone, and a limit wants to be closed then */
 
 /* What answers are written with; one a door. */
 struct wr_rls_scratch {
@@ -20,7 +21,7 @@ struct wr_rls_scratch {
 
 /* Decide |request|. Texts in |out| live until |scratch| is used again or the policy changes.
  *
- * Returns: 0; WR_RLS_WAITS, there is no answer yet; WEIR_EINVAL or WEIR_EFULL, and |*why| (static) says what is wrong with the request.
+ * Returns: 0; WR_RLS_WAITS, there is no answer yet; WR_RLS_STORE, and |*why|; WEIR_EINVAL or WEIR_EFULL, and |*why| (static) says what is wrong with the request.
  */
 int wr_rls_answer(struct wr_loop *loop, const struct wr_rate_request *request,
                   struct wr_rls_scratch *scratch, struct wr_rate_response *out, const char **why);
