@@ -1,0 +1,146 @@
+"""Shared limits, leased: nodes spend what the store granted them in advance. Never more than the limit, and nearly
+all of it; few commands for many decisions."""
+import signal
+import threading
+import time
+
+import pytest
+
+from redis_servers import Redis
+from serving import wait_for
+from shared_nodes import KEY, Node, Nodes, all_at_once, policy, send_resp
+
+UNITS = 4000
+ALGORITHMS = ["token-bucket", "fixed-window", "sliding-window"]
+
+
+@pytest.fixture
+def redis():
+    with Redis() as server:
+        yield server
+
+
+def text(redis, algorithm="fixed-window", units=UNITS, **more):
+    return policy(redis.port, f"name: shared, rate: {units}/day, algorithm: {algorithm}", store="mode: leased", **more)
+
+
+def pipeline(node, count, batch=50, key=KEY, limit="shared"):
+    """|count| checks over RESP, |batch| at a time: how many passed."""
+    passed = 0
+    s = send_resp(node.daemon.address("resp"))
+    file = s.makefile("rb")
+    for _ in range(count // batch):
+        one = b"*3\r\n$10\r\nWEIR.CHECK\r\n$%d\r\n%s\r\n$%d\r\n%s\r\n" % (len(limit), limit.encode(), len(key), key.encode())
+        s.sendall(one * batch)
+        for _ in range(batch):
+            lines = [file.readline() for _ in range(7)]
+            assert lines[0] == b"*6\r\n", lines
+            passed += lines[1] == b":1\r\n"
+    s.close()
+    return passed
+
+
+def total(nodes, series):
+    return sum(node.metrics()[series] for node in nodes)
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_three_nodes_admit_nearly_the_limit_and_never_more(weir, tmp_path, redis, algorithm):
+    with Nodes(weir, tmp_path, 3, text(redis, algorithm)) as nodes:
+        passed = all_at_once(*(lambda node=node: pipeline(node, 3000) for node in nodes for _ in range(2)))
+        assert passed <= UNITS
+        # A token bucket keeps what could be spent twice back, here a unit; leases of nodes that asked last lie idle.
+        assert passed >= UNITS * 7 // 8
+        decisions, calls = 18_000, total(nodes, "weir_store_calls_total")
+        assert calls < decisions / 10
+        # What is stranded is void after a second and stays counted: nothing passes that was not granted.
+        granted = total(nodes, 'weir_lease_units_total{what="granted"}')
+        spent = total(nodes, 'weir_lease_units_total{what="spent"}')
+        assert 0 < spent <= granted
+        assert spent <= passed
+        time.sleep(1.2)
+        passed += all_at_once(*(lambda node=node: pipeline(node, 500) for node in nodes))
+        assert passed <= UNITS
+
+
+def test_a_cold_key_is_strict(weir, tmp_path, redis):
+    with Nodes(weir, tmp_path, 2, text(redis)) as nodes:
+        for i in range(30):
+            assert nodes[i % 2].check(key=f"cold{i}")["remaining"] == UNITS - 1
+        assert total(nodes, 'weir_lease_units_total{what="granted"}') == 0
+
+
+def test_many_who_need_a_lease_ask_once(weir, tmp_path, redis):
+    """Forty connections of one loop and one hot key: one question at a time, not forty."""
+    with Nodes(weir, tmp_path, 1, text(redis, units=1_000_000)) as nodes:
+        node = nodes[0]
+        pipeline(node, 500)
+        before = node.metrics()
+        passed = all_at_once(*[lambda: pipeline(node, 200, batch=20)] * 40)
+        assert passed == 8000
+        asked = node.metrics()["weir_store_calls_total"] - before["weir_store_calls_total"]
+        assert asked < 800  # 400 rounds of 20, if each asked once for itself alone it would be 8000
+
+
+def test_drained_nodes_give_their_leases_back(weir, tmp_path, redis):
+    with Nodes(weir, tmp_path, 2, text(redis)) as nodes:
+        a, b = nodes
+        passed = pipeline(a, 1000)
+        assert passed == 1000
+        held = a.metrics()
+        assert held['weir_lease_units_total{what="granted"}'] > held['weir_lease_units_total{what="spent"}']
+        assert a.daemon.end() == 0
+        assert b.resp("WEIR.PEEK", "shared", KEY)[2] == UNITS - 1000
+
+
+def test_killed_nodes_strand_what_they_hold_and_no_more(weir, tmp_path, redis):
+    with Nodes(weir, tmp_path, 2, text(redis)) as nodes:
+        a, b = nodes
+        passed = pipeline(a, 1000)
+        a.daemon.signal(signal.SIGKILL)
+        a.daemon.wait()
+        left = b.resp("WEIR.PEEK", "shared", KEY)[2]
+        assert UNITS - passed - UNITS // 8 <= left <= UNITS - passed
+        passed += pipeline(b, 5000)
+        assert passed <= UNITS
+
+
+def test_with_the_store_gone_leases_are_spent_and_then_it_is_local(weir, tmp_path, redis):
+    with Nodes(weir, tmp_path, 1, text(redis, units=10_000, deadline=100)) as nodes:
+        node = nodes[0]
+        assert pipeline(node, 1000) == 1000
+        redis.signal(signal.SIGSTOP)
+        stopped, slowest = threading.Event(), [0]
+
+        def load():
+            mine = Node.__new__(Node)
+            mine.daemon, mine.web = node.daemon, None
+            while not stopped.is_set():
+                begin = time.monotonic()
+                assert mine.check()["verdict"] == "allow"
+                slowest[0] = max(slowest[0], time.monotonic() - begin)
+            return 0
+
+        def act():
+            time.sleep(1)
+            redis.signal(signal.SIGCONT)
+            node.daemon.event("store back")
+            stopped.set()
+            return 0
+
+        all_at_once(act, *[load] * 4)
+        assert slowest[0] < 1.1
+        assert len(node.said("store lost")) == 1
+        wait_for("leases again", lambda: pipeline(node, 100) and node.metrics()["weir_store_up"] == 1)
+
+
+def test_settle_and_reset_of_a_leased_limit(weir, tmp_path, redis):
+    with Nodes(weir, tmp_path, 2, text(redis)) as nodes:
+        a, b = nodes
+        got = a.resp("WEIR.RESERVE", "shared", KEY, 100, 60_000)
+        assert b.resp("WEIR.PEEK", "shared", KEY)[2] == UNITS - 100
+        assert a.resp("WEIR.SETTLE", got[6], 40) == "OK"
+        wait_for("what is over", lambda: b.resp("WEIR.PEEK", "shared", KEY)[2] == UNITS - 40)
+        pipeline(a, 500)
+        assert a.resp("WEIR.RESET", "shared", KEY) == 1
+        wait_for("all of it", lambda: b.resp("WEIR.PEEK", "shared", KEY)[2] == UNITS)
