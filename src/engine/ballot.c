@@ -61,18 +61,14 @@ static void give_back(struct wr_engine *engine, struct wr_ballot *b, int64_t now
     }
 }
 
-/* Take from the limits for which |shadow| and |leaky| hold. False as soon as an enforced one
- * refuses. */
+/* Take from the limits in |which|. False as soon as one refuses, where they are |enforced|. */
 static bool commit_some(struct wr_engine *engine, struct wr_ballot *b, int64_t now,
-                        struct weir_receipt *receipts, bool shadow, bool leaky)
+                        struct weir_receipt *receipts, uint32_t which, bool enforced)
 {
-    for (unsigned i = 0; i < b->count; i++) {
-        struct wr_charge *charge = &b->charge[i];
-        if (!is_here(b, i) || wr_ballot_enforced(engine, b, i) == shadow ||
-            (charge->limit->algo == WR_LEAKY_BUCKET) != leaky)
-            continue;
-        wr_charge_commit(engine->arena, charge, now, &receipts[i]);
-        if (!charge->take.allowed && !shadow)
+    for (; which != 0; which &= which - 1) {
+        unsigned i = (unsigned)__builtin_ctz(which);
+        wr_charge_commit(engine->arena, &b->charge[i], now, &receipts[i]);
+        if (!b->charge[i].take.allowed && enforced)
             return false;
     }
     return true;
@@ -81,13 +77,21 @@ static bool commit_some(struct wr_engine *engine, struct wr_ballot *b, int64_t n
 bool wr_ballot_commit(struct wr_engine *engine, struct wr_ballot *b, int64_t now,
                       struct weir_receipt *receipts)
 {
-    if (!commit_some(engine, b, now, receipts, false, false) ||
-        !commit_some(engine, b, now, receipts, false, true)) {
+    uint32_t shadow = 0, leaky = 0, here = b->here & ((UINT32_C(1) << b->count) - 1);
+
+    for (unsigned i = 0; i < b->count; i++) {
+        if (!is_here(b, i))
+            continue;
+        shadow |= (uint32_t)!wr_ballot_enforced(engine, b, i) << i;
+        leaky |= (uint32_t)(b->charge[i].limit->algo == WR_LEAKY_BUCKET) << i;
+    }
+    if (!commit_some(engine, b, now, receipts, here & ~shadow & ~leaky, true) ||
+        !commit_some(engine, b, now, receipts, here & ~shadow & leaky, true)) {
         give_back(engine, b, now, receipts);
         return false;
     }
-    (void)commit_some(engine, b, now, receipts, true, false);
-    (void)commit_some(engine, b, now, receipts, true, true);
+    (void)commit_some(engine, b, now, receipts, shadow & ~leaky, false);
+    (void)commit_some(engine, b, now, receipts, shadow & leaky, false);
     return true;
 }
 
@@ -134,47 +138,43 @@ static bool longer(const struct weir_verdict *a, const struct weir_verdict *b)
     return a->retry_after_ns > b->retry_after_ns;
 }
 
-/* The verdict to speak of among those that are |shadow| or not: denied, the one that refuses
- * longest; else the one with least remaining; ties go to the first in the file. -1: none. */
-static int16_t find_decisive(const struct weir_answer *answer, bool shadow, bool denied)
+/* Is |v| rather to be spoken of than |best|? Denied: who refuses longer; else who has less left.
+ * Ties go to the first in the file. */
+static bool rather(const struct weir_verdict *v, const struct weir_verdict *best, bool denied)
 {
-    int16_t best = -1;
-
-    for (int16_t i = 0; i < (int16_t)answer->count; i++) {
-        const struct weir_verdict *v = &answer->verdicts[i];
-        if ((v->shadow != 0) != shadow || (denied && v->outcome != WEIR_DENY))
-            continue;
-        if (best < 0 || (denied ? longer(v, &answer->verdicts[best])
-                                : v->remaining_units < answer->verdicts[best].remaining_units))
-            best = i;
-    }
-    return best;
+    return denied ? longer(v, best) : v->remaining_units < best->remaining_units;
 }
 
 void wr_answer_describe(struct weir_answer *answer, bool pass)
 {
-    int16_t shadow = find_decisive(answer, true, true);
+    const struct weir_verdict *verdicts = answer->verdicts;
+    int best = -1, shadow = -1;
+    int64_t delay_ns = 0;
 
-    answer->decisive = find_decisive(answer, false, !pass);
-    answer->delay_ns = 0;
-    answer->retry_after_ns = 0;
-    answer->reason = WEIR_REASON_NONE;
-    if (!pass) {
-        answer->outcome = WEIR_DENY;
-        answer->reason = answer->verdicts[answer->decisive].reason;
-        answer->retry_after_ns = answer->verdicts[answer->decisive].retry_after_ns;
-        return;
+    for (int i = 0; i < answer->count; i++) {
+        const struct weir_verdict *v = &verdicts[i];
+        bool denied = v->outcome == WEIR_DENY;
+        if (v->shadow != 0) {
+            if (denied && (shadow < 0 || longer(v, &verdicts[shadow])))
+                shadow = i;
+            continue;
+        }
+        delay_ns = wr_max_i64(delay_ns, v->delay_ns);
+        if ((pass || denied) && (best < 0 || rather(v, &verdicts[best], !pass)))
+            best = i;
     }
-    for (unsigned i = 0; i < answer->count; i++) {
-        if (answer->verdicts[i].shadow == 0)
-            answer->delay_ns = wr_max_i64(answer->delay_ns, answer->verdicts[i].delay_ns);
-    }
-    answer->outcome = answer->delay_ns > 0 ? WEIR_DELAY : WEIR_ALLOW;
-    if (shadow >= 0) {
+    answer->outcome = !pass ? WEIR_DENY : delay_ns > 0 ? WEIR_DELAY : WEIR_ALLOW;
+    answer->delay_ns = pass ? delay_ns : 0;
+    if (pass && shadow >= 0) {
         answer->outcome = WEIR_SHADOW;
-        answer->decisive = shadow;
-        answer->reason = answer->verdicts[shadow].reason;
-        answer->retry_after_ns = answer->verdicts[shadow].retry_after_ns;
+        best = shadow;
+    }
+    answer->decisive = (int16_t)best;
+    answer->reason = WEIR_REASON_NONE;
+    answer->retry_after_ns = 0;
+    if (answer->outcome == WEIR_DENY || answer->outcome == WEIR_SHADOW) {
+        answer->reason = verdicts[best].reason;
+        answer->retry_after_ns = verdicts[best].retry_after_ns;
     }
 }
 
