@@ -5,6 +5,7 @@
  * callbacks may come, and find |closing|. */
 #include "remote/redis.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,6 +30,7 @@ static void take(void *backend, struct wr_remote_call *call)
         store->closing ? NULL : wr_redis_ticket_new(store, WR_REDIS_TAKE);
     enum wr_remote_trouble trouble;
 
+    assert(call->count > 0 && call->count <= WEIR_LIMITS_MAX);
     store->state.calls++;
     if (ticket == NULL) {
         refuse(store, call, WR_TROUBLE_BUSY);
@@ -234,6 +236,7 @@ int wr_redis_open(struct wr_backend *out, uv_loop_t *loop, const struct wr_polic
     *out = (struct wr_backend){0};
     if (store == NULL)
         return WEIR_ENOMEM;
+    assert(policy->address_count > 0); /* the policy holds that */
     if (!wr_redis_tickets_init(store) || !copy_policy(store, policy) ||
         !wr_redis_load_command(&store->greeting[0])) {
         free_store(store);

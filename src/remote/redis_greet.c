@@ -8,6 +8,7 @@
 #include <string.h>
 
 const struct wr_redis_greeting wr_redis_greet_name = {0};
+const struct wr_redis_greeting wr_redis_greet_auth = {0};
 
 static bool add(struct wr_redis_greets *greets, int argc, const char **argv)
 {
@@ -53,6 +54,7 @@ static bool add_auth(struct wr_redis_greets *greets, const struct wr_redis_login
     else
         ok = add(greets, 3, (const char *[]){"AUTH", login->user, password});
     explicit_bzero(from_file, sizeof from_file);
+    greets->auth = ok;
     return ok;
 }
 

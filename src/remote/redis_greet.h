@@ -10,12 +10,17 @@
 
 struct wr_redis_greets {
     size_t count; /* the last one is CLIENT SETNAME */
+    bool auth;    /* and the first one AUTH */
     char *bytes[WR_REDIS_GREETS_MAX];
     size_t len[WR_REDIS_GREETS_MAX];
 };
 
 /* Stands for CLIENT SETNAME, which may be refused: a name is for people. */
 extern const struct wr_redis_greeting wr_redis_greet_name;
+
+/* Stands for AUTH: a server that does not know the command says so with its arguments, which must
+ * reach no log. */
+extern const struct wr_redis_greeting wr_redis_greet_auth;
 
 /* False: no memory, or the password file cannot be read. Free it in either case. */
 bool wr_redis_greets_make(struct wr_redis_greets *greets, const struct wr_redis_login *login);

@@ -9,7 +9,6 @@
  *   2. After fail() nothing is sent and no event comes; memory goes when all handles are closed.
  *   3. Until the greeting is answered nothing else is sent: with a wrong password or database no
  *      command may run.
- *   4. What is read and not yet parsed is bounded by INPUT_MAX.
  *
  * Rejected: hiredis's asynchronous context. In 0.14 it asserts (and aborts the process) on a reply
  * that nobody asked for, looks up names by a blocking call, allocates for each command, and through
@@ -26,11 +25,11 @@
 #include "base/units.h"
 #include "remote/redis_greet.h"
 #include "remote/redis_pipeline.h"
+#include "remote/redis_reader.h"
 #include "remote/redis_stream.h"
 #include "remote/resolve.h"
 
 #define INPUT_BYTES 16384
-#define INPUT_MAX (8U << 20)
 
 enum stage { RESOLVING, CONNECTING, GREETING, UP, LOST };
 
@@ -49,7 +48,7 @@ struct wr_redis_link {
     uv_timer_t timer;     /* of the stage */
     uv_prepare_t prepare; /* active: |out| is to be written */
     struct wr_resolve resolve;
-    redisReader *reader;
+    struct wr_redis_reader reader;
     struct wr_redis_pipeline pipeline;
     unsigned greetings; /* not answered yet */
     char why[WR_REDIS_WHY_MAX];
@@ -65,8 +64,7 @@ static void release(void *owner)
     if (--link->handles > 0)
         return;
     wr_resolve_free(&link->resolve);
-    if (link->reader != NULL)
-        redisReaderFree(link->reader);
+    wr_redis_reader_fini(&link->reader);
     wr_redis_pipeline_free(&link->pipeline);
     free(link);
 }
@@ -230,20 +228,17 @@ static void on_reply(struct wr_redis_link *link, redisReply *reply)
 
 static void parse(struct wr_redis_link *link)
 {
-    void *reply = NULL;
+    redisReply *reply;
 
     while (link->stage != LOST) {
-        if (redisReaderGetReply(link->reader, &reply) != REDIS_OK) {
-            fail(link, WR_TROUBLE_PROTOCOL, link->reader->errstr);
-            return;
-        }
+        const char *wrong = wr_redis_reader_next(&link->reader, &reply);
+        if (wrong != NULL)
+            fail(link, WR_TROUBLE_PROTOCOL, wrong);
         if (reply == NULL)
-            break;
+            return;
         on_reply(link, reply);
         freeReplyObject(reply);
     }
-    if (link->stage != LOST && link->reader->len - link->reader->pos > INPUT_MAX)
-        fail(link, WR_TROUBLE_PROTOCOL, "a reply that is too long");
 }
 
 static void on_alloc(uv_handle_t *handle, size_t wanted, uv_buf_t *buf)
@@ -257,6 +252,7 @@ static void on_alloc(uv_handle_t *handle, size_t wanted, uv_buf_t *buf)
 static void on_read(uv_stream_t *handle, ssize_t len, const uv_buf_t *buf)
 {
     struct wr_redis_link *link = ((struct wr_redis_stream *)handle->data)->owner;
+    const char *wrong;
 
     if (link->stage == LOST || len == 0)
         return;
@@ -265,8 +261,9 @@ static void on_read(uv_stream_t *handle, ssize_t len, const uv_buf_t *buf)
              len == UV_EOF ? "connection closed by the server" : uv_strerror((int)len));
         return;
     }
-    if (redisReaderFeed(link->reader, buf->base, (size_t)len) != REDIS_OK) {
-        fail(link, WR_TROUBLE_PROTOCOL, link->reader->errstr);
+    wrong = wr_redis_reader_feed(&link->reader, buf->base, (size_t)len);
+    if (wrong != NULL) {
+        fail(link, WR_TROUBLE_PROTOCOL, wrong);
         return;
     }
     parse(link);
@@ -303,6 +300,18 @@ static void enter(struct wr_redis_link *link, enum stage stage, int64_t at_least
                              (uint64_t)((ns + WR_NS_PER_MS - 1) / WR_NS_PER_MS), 0);
 }
 
+/* Of what is said to AUTH only the first word is told on, the error's code. */
+static void fail_greeting(struct wr_redis_link *link, bool auth, const struct redisReply *reply)
+{
+    char why[WR_REDIS_WHY_MAX];
+
+    (void)snprintf(why, sizeof why, "%s%.*s", auth ? "AUTH: " : "",
+                   auth ? (int)strcspn(reply->str, " ") : WR_REDIS_WHY_MAX - 8, reply->str);
+    fail(link,
+         auth ? WR_TROUBLE_DENIED : wr_redis_trouble_of(wr_redis_error_of(reply->str, reply->len)),
+         why);
+}
+
 static void on_greeted(void *context, struct wr_redis_link *link, const struct redisReply *reply)
 {
     const struct wr_redis_greeting *greeting = context;
@@ -312,7 +321,7 @@ static void on_greeted(void *context, struct wr_redis_link *link, const struct r
         return;
     if (reply->type == REDIS_REPLY_ERROR) {
         if (greeting != &wr_redis_greet_name)
-            fail(link, wr_redis_trouble_of(wr_redis_error_of(reply->str, reply->len)), reply->str);
+            fail_greeting(link, greeting == &wr_redis_greet_auth, reply);
     } else if (greeting != NULL && greeting->check != NULL) {
         wrong = greeting->check(reply);
     }
@@ -338,7 +347,9 @@ static bool greet_login(struct wr_redis_link *link)
 
     for (size_t i = 0; ok && i < greets.count; i++)
         ok = greet_with(link, greets.bytes[i], greets.len[i],
-                        i + 1 == greets.count ? &wr_redis_greet_name : NULL);
+                        i + 1 == greets.count   ? &wr_redis_greet_name
+                        : i == 0 && greets.auth ? &wr_redis_greet_auth
+                                                : NULL);
     wr_redis_greets_free(&greets);
     return ok;
 }
@@ -444,8 +455,7 @@ struct wr_redis_link *wr_redis_link_open(uv_loop_t *loop, const struct wr_redis_
 
     if (link == NULL)
         return NULL;
-    link->reader = redisReaderCreate();
-    if (link->reader == NULL) {
+    if (!wr_redis_reader_init(&link->reader)) {
         free(link);
         return NULL;
     }

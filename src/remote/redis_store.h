@@ -15,7 +15,7 @@
 #define WR_REDIS_NODES_MAX 128  /* primaries of a cluster */
 #define WR_REDIS_REDIRECTIONS_MAX 5
 #define WR_REDIS_SCRIPT_TRIES 3
-#define WR_REDIS_ORDERS_MAX 2048             /* of the calls: refunds and the like */
+#define WR_REDIS_ORDERS_MAX 3072             /* of the calls: refunds and the like */
 #define WR_REDIS_ORDER_NS (10 * WR_NS_PER_S) /* how long one waits for its server */
 
 struct wr_redis_store;

@@ -2,6 +2,8 @@
 backend itself (tests/remote/driver.c); the server is a real one."""
 import pathlib
 import signal
+import socket
+import threading
 import time
 
 import pytest
@@ -187,6 +189,56 @@ def test_no_server_at_all(build):
     assert "refused" in end["detail"]
 
 
+class Fake:
+    """A server that answers each thing it reads by the same bytes."""
+
+    def __init__(self, answer):
+        self.answer = answer
+        self.heard = b""
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self):
+        while True:
+            try:
+                client, _ = self.listener.accept()
+                while data := client.recv(65536):
+                    self.heard += data
+                    client.sendall(self.answer)
+                client.close()
+            except OSError:
+                if self.listener.fileno() < 0:
+                    return
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.listener.close()
+
+
+OK = b"+OK\r\n"
+
+
+@pytest.mark.parametrize("answer", [
+    b"HTTP/1.1 400 Bad Request\r\n\r\n", b"", b"\0" * 100, OK * 50, b"$-7\r\n", b"*-9\r\n", b"$99999999999999999999\r\n",
+    b"*2147483647\r\n", b"*1\r\n" * 12 + b":1\r\n", b":12345678901234567890\r\n", b"-\r\n", b"-ERR\r\n", b"*0\r\n" * 2,
+    OK * 2 + b"*1\r\n:1\r\n", OK * 2 + b"*3\r\n:1\r\n$-1\r\n*0\r\n", OK * 2 + b"*2\r\n:-1\r\n:5\r\n"])
+def test_a_server_that_talks_nonsense(build, answer):
+    with Fake(answer) as fake:
+        end = drive(build, *at(fake), "--run-ms", 500, "--rate", 200, "--in-flight", 4)
+        assert end["allowed"] + end["refused"] == 0 and end["gone"] > 0
+        assert end["slowest_us"] < LONGEST_US
+
+
+def test_a_password_is_not_in_what_is_told(build):
+    with Fake(b"-ERR unknown command 'AUTH', with args beginning with: 'hush-hush'\r\n") as fake:
+        end = drive(build, *at(fake), "--password", "hush-hush", "--run-ms", 300, "--rate", 100)
+        assert b"hush-hush" in fake.heard
+        assert end["detail"].endswith(": AUTH: ERR")
+
+
 def test_a_name_with_addresses_of_which_one_listens(build, redis):
     assert drive(build, "--address", f"localhost:{redis.port}", "--calls", 5, deadline_ms=5000)["allowed"] == 5
 
@@ -217,8 +269,8 @@ def through(build, proxy, *args):
                   "--units", 10_000_000, *args)
 
 
-def test_slower_than_the_deadline(build, proxy):
-    with through(build, proxy) as driver:
+def test_slower_than_the_deadline(build, redis, proxy):
+    with through(build, proxy, "--run-ms", 7000) as driver:
         driver.healthy()
         proxy.delay = 0.5
         driver.wait_until("timeouts", lambda s: s["timeout"] > 0)
@@ -226,6 +278,9 @@ def test_slower_than_the_deadline(build, proxy):
         proxy.delay = 0
         driver.healthy()
         assert max(s["slowest_us"] for s in driver.slices()) < LONGEST_US
+        end = driver.wait()
+    # The answers that came too late were given back.
+    assert used(build, 10_000_000, *at(redis)) == end["allowed"]
 
 
 def test_a_cable_pulled_out(build, proxy):
@@ -240,14 +295,17 @@ def test_a_cable_pulled_out(build, proxy):
 
 
 @pytest.mark.parametrize("how", ["reset", "half_close"])
-def test_connections_broken_again_and_again(build, proxy, how):
-    with through(build, proxy) as driver:
+def test_connections_broken_again_and_again(build, redis, proxy, how):
+    with through(build, proxy, "--run-ms", 8000) as driver:
         for _ in range(5):
             driver.healthy()
             getattr(proxy, how)()
             driver.wait_until("loss or none", lambda s: True)
         driver.healthy()
         assert max(s["slowest_us"] for s in driver.slices()) < LONGEST_US
+        end = driver.wait()
+    # Never fewer than were allowed; more by what was under way when it broke, and is not asked again.
+    assert 0 <= used(build, 10_000_000, *at(redis)) - end["allowed"] <= 5 * 16
 
 
 def test_a_lasting_connection_that_breaks_is_replaced_at_once(build, proxy):
