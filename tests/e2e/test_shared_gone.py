@@ -10,7 +10,7 @@ from chaos_proxy import ChaosProxy
 from grpc_client import SERVICE, question
 from redis_servers import Redis
 from serving import wait_for
-from shared_nodes import KEY, SLACK_S, Node, Nodes, all_at_once, policy, timed
+from shared_nodes import KEY, SLACK_S, Node, Nodes, all_at_once, one, policy, timed
 
 DEADLINE_MS = 100
 LONGEST_S = DEADLINE_MS / 1000 + SLACK_S
@@ -169,6 +169,21 @@ def test_a_proxy_that_swallows_resets_and_refuses(weir, tmp_path, redis):
             assert node.check(path="/halved", cost=0)["remaining"] == 18
     finally:
         proxy.close()
+
+
+def test_several_loops_say_it_once(weir, tmp_path, redis):
+    with Nodes(weir, tmp_path, 1, policy(redis.port, *LIMITS, deadline=DEADLINE_MS, threads=4)) as nodes:
+        node = nodes[0]
+        for _ in range(2):
+            before = len(node.said("store lost"))
+            kill(redis)
+            node.daemon.event("store lost", before + 1)
+            time.sleep(0.5)
+            assert all(node.ask("POST", "/v1/check", one(), fresh=True).status == 200 for _ in range(20))
+            redis.start()
+            node.daemon.event("store back", before + 1)
+            assert len(node.said("store lost")) == before + 1
+            assert node.readyz() == (200, "serving")
 
 
 def test_a_node_without_a_store_from_the_start(weir, tmp_path, free_port):

@@ -51,6 +51,39 @@ def test_all_doors_of_three_nodes_admit_exactly_the_limit(weir, build, tmp_path,
             assert sum(v for k, v in metrics.items() if k.startswith("weir_degraded")) == 0
 
 
+def test_nodes_of_several_loops_while_policies_change(weir, tmp_path, redis):
+    """Each loop has its own connections; metrics are read and policies reloaded meanwhile."""
+    def text(more):
+        return policy(redis.port, f"name: shared, rate: {UNITS}/day", f"name: other, rate: {1000 + more}/day", threads=3)
+
+    with Nodes(weir, tmp_path, 2, text(0)) as nodes:
+        done = []
+
+        def ask(node):
+            passed = 0
+            for _ in range(60):
+                passed += node.ask("POST", "/v1/check", one(), fresh=True).json()["verdict"] == "allow"
+            done.append(1)
+            return passed
+
+        def change(node):
+            count = 0
+            while len(done) < 6:
+                count += 1
+                node.reload(text(count), count)
+                node.metrics()
+            return 0
+
+        twins = []
+        for node in nodes:
+            for _ in range(3):
+                twin = Node.__new__(Node)
+                twin.daemon, twin.web = node.daemon, None
+                twins.append(twin)
+        assert all_at_once(*(lambda t=t: ask(t) for t in twins), *(lambda n=n: change(n) for n in nodes)) == UNITS
+        assert all(node.said("store lost") == [] for node in nodes)
+
+
 def test_refused_requests_consume_nothing(weir, tmp_path, redis):
     limits = ["name: narrow, rate: 5/day", "name: wide, rate: 50/day"]
     with Nodes(weir, tmp_path, 2, policy(redis.port, *limits)) as nodes:
