@@ -279,6 +279,66 @@ WEIR_API bool weir_holds(const struct weir *w, const struct weir_answer *answer)
 WEIR_API size_t weir_client(const struct weir *w, const struct weir_request *request, char *out,
                             size_t size);
 
+/* ---- limits shared with other hosts -------------------------------------------------------- */
+
+/* What weir_decide answers with WEIR_ASK can be asked of the host's weir serve, which speaks with
+ * the store, over its unix socket. The library does that itself for a program that may wait
+ * (weir_ask); for one with an event loop it reads and writes the bytes and the program does the
+ * rest: it connects to weir_ask_socket, sends what weir_ask_begin has written, several before the
+ * first answer if it likes, hands what comes to weir_ask_next, and decides by weir_decide_alone
+ * what is not answered within weir_ask_deadline. Answers come in any order.
+ *
+ * Caller and daemon must have the same fields, limits and plans in the same order, and for leases
+ * and local limits to be counted together the same arena. After fork each process needs a
+ * connection of its own. */
+
+#define WEIR_ASK_BYTES 65536U   /* enough for any request that can be asked */
+#define WEIR_ANSWER_BYTES 2048U /* enough for any answer */
+
+/* Where weir serve answers: the path of a unix socket; NULL: nothing is shared. Borrowed. */
+WEIR_API const char *weir_ask_socket(const struct weir *w);
+
+/* How long to wait for an answer: a little longer than weir serve waits for the store. */
+WEIR_API int64_t weir_ask_deadline(const struct weir *w);
+
+/* Write |request|, under the number |id|, to |buffer| of |size| bytes, to be sent. Any number will
+ * do that is not being asked already. Returns: the number of bytes, WEIR_EINVAL (as weir_decide),
+ * WEIR_EFULL (it does not fit, or is longer than WEIR_ASK_BYTES). */
+WEIR_API int weir_ask_begin(const struct weir *w, const struct weir_request *request, uint64_t id,
+                            void *buffer, size_t size);
+
+/* One answer. */
+struct weir_asked {
+    uint64_t id;
+    int status; /* 0; or not decided: WEIR_EPOLICY (the daemon has another policy), WEIR_EBUSY */
+    struct weir_answer answer; /* with status 0 */
+};
+
+/* Read the first answer in the |len| bytes that have come. Returns: how many bytes it took; 0: it
+ * is not there whole yet; WEIR_EFORMAT: no answers, the connection is to be closed. |*out| is
+ * written in full. An answer that comes too late is to be given to weir_ask_release. */
+WEIR_API int weir_ask_next(const struct weir *w, const void *bytes, size_t len, int64_t now,
+                           struct weir_asked *out);
+
+/* The request of an answer from weir_ask_next has ended: write to |buffer| of |size| bytes, to be
+ * sent, that the places it holds are free; there is no answer to that. Returns: the number of
+ * bytes, 0 (it holds none, or has been written before), WEIR_EFULL (WEIR_ANSWER_BYTES always do).
+ */
+WEIR_API int weir_ask_release(const struct weir *w, struct weir_answer *answer, void *buffer,
+                              size_t size);
+
+/* weir_decide, and where the store must be asked the host's weir serve; if that does not answer
+ * within |deadline_ns| (0: weir_ask_deadline), weir_decide_alone. weir_release releases what it has
+ * answered.
+ *
+ * Time:    by the arena's clock; blocks for |deadline_ns| at most, and not at all unless asking.
+ * Owns:    the handle keeps a few connections, each used by one thread at a time; closed by
+ *          weir_close. A forked child opens its own. No signal is raised.
+ * Threads: any number.
+ * Returns: 0: decided by arena or store. 1: decided alone. WEIR_EINVAL. */
+WEIR_API int weir_ask(struct weir *w, const struct weir_request *request, int64_t deadline_ns,
+                      struct weir_answer *answer);
+
 /* ---- bans --------------------------------------------------------------------------------- */
 
 /* Besides the policy's list: bans made while the policy is in force. They lie in the arena, so all

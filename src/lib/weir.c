@@ -8,6 +8,7 @@
 #include "base/diag.h"
 #include "base/units.h"
 #include "engine/shared.h"
+#include "lib/ask_link.h"
 #include "lib/handle.h"
 
 static int open_arena(struct weir *w, const struct weir_options *options, struct wr_diag *diag)
@@ -65,6 +66,7 @@ static int open_all(struct weir *w, const struct weir_options *options, const st
     if (result != 0)
         return result;
     result = wr_engine_new(&w->engine, w->policy, w->arena);
+    w->fingerprint = wr_weir_fingerprint(w->policy);
     if (result == 0 && options != NULL && (options->flags & WEIR_OPEN_LOCAL) != 0)
         wr_engine_keep_local(w->engine);
     if (result == WEIR_EFULL)
@@ -139,6 +141,7 @@ void weir_close(struct weir *w)
 {
     if (w == NULL)
         return;
+    wr_ask_links_close(w);
     wr_engine_free(w->engine);
     if (!w->shares)
         wr_arena_close(w->arena);
@@ -255,7 +258,7 @@ int weir_check_batch(struct weir *w, const struct weir_charge *charges, size_t n
     return 0;
 }
 
-static bool is_request(const struct weir *w, const struct weir_request *request, int64_t now)
+bool wr_weir_is_request(const struct weir *w, const struct weir_request *request, int64_t now)
 {
     return is_moment(now) && (request->cost_units == -1 || is_cost(request->cost_units)) &&
            request->plan >= -1 && request->plan < (int)wr_policy_plan_count(w->policy) &&
@@ -265,7 +268,7 @@ static bool is_request(const struct weir *w, const struct weir_request *request,
 int weir_decide(struct weir *w, const struct weir_request *request, int64_t now,
                 struct weir_answer *answer)
 {
-    if (!is_request(w, request, now)) {
+    if (!wr_weir_is_request(w, request, now)) {
         memset(answer, 0, sizeof *answer);
         return WEIR_EINVAL;
     }
@@ -276,7 +279,7 @@ int weir_decide(struct weir *w, const struct weir_request *request, int64_t now,
 int weir_decide_alone(struct weir *w, const struct weir_request *request, int64_t now,
                       struct weir_answer *answer)
 {
-    if (!is_request(w, request, now)) {
+    if (!wr_weir_is_request(w, request, now)) {
         memset(answer, 0, sizeof *answer);
         return WEIR_EINVAL;
     }
@@ -288,7 +291,7 @@ int weir_decide_batch(struct weir *w, const struct weir_request *requests, size_
                       struct weir_answer *answers)
 {
     for (size_t i = 0; i < n; i++) {
-        if (!is_request(w, &requests[i], now)) {
+        if (!wr_weir_is_request(w, &requests[i], now)) {
             memset(answers, 0, n * sizeof *answers);
             return WEIR_EINVAL;
         }
@@ -303,7 +306,7 @@ int weir_reserve(struct weir *w, const struct weir_request *request, int64_t ttl
     int64_t expires;
 
     if (ttl_ns <= 0 || request->peek || __builtin_add_overflow(now, ttl_ns, &expires) ||
-        !is_request(w, request, now)) {
+        !wr_weir_is_request(w, request, now)) {
         memset(answer, 0, sizeof *answer);
         return WEIR_EINVAL;
     }
@@ -322,11 +325,17 @@ int weir_settle(struct weir *w, struct weir_answer *answer, int64_t cost, int64_
 
 void weir_release(struct weir *w, struct weir_answer *answer, int64_t now)
 {
+    if ((answer->flags & WR_ANSWER_ASKED) != 0) {
+        wr_ask_release(w, answer);
+        return;
+    }
     wr_engine_release(w->engine, answer, now);
 }
 
 bool weir_holds(const struct weir *w, const struct weir_answer *answer)
 {
+    if ((answer->flags & WR_ANSWER_ASKED) != 0)
+        return wr_asked_holds(answer);
     return wr_engine_holds(w->engine, answer);
 }
 
