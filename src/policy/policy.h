@@ -96,6 +96,7 @@ struct wr_policy_store {
     unsigned nodes;                              /* to divide by before they are known; 1.. */
     enum wr_when_gone when_gone;                 /* of limits that do not say */
     const char *agent_path;                      /* unix socket of the daemon for other processes */
+    bool agent_written;                          /* it stands in the policy; else the default */
 };
 #define WR_STORE_ADDRESSES_MAX 64
 

@@ -367,12 +367,15 @@ static void read_when_gone(struct wr_loader *ld, const struct wr_yaml *value, vo
 
 static void read_agent(struct wr_loader *ld, const struct wr_yaml *value, void *into)
 {
+    struct wr_policy_store *store = ((struct reading *)into)->store;
     struct wr_policy_address address;
 
-    if (!wr_is_text(value) || strncmp(value->text, "unix:", 5) != 0)
+    if (!wr_is_text(value) || strncmp(value->text, "unix:", 5) != 0) {
         wr_error(ld, value, "agent: expected unix:/absolute/path, found %s", wr_found(value).text);
-    else if (wr_read_store_address(ld, value, "agent", true, &address))
-        ((struct reading *)into)->store->agent_path = address.path;
+    } else if (wr_read_store_address(ld, value, "agent", true, &address)) {
+        store->agent_path = address.path;
+        store->agent_written = true;
+    }
 }
 
 static void read_share_all(struct wr_loader *ld, const struct wr_yaml *value, void *into)

@@ -21,6 +21,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "serve/log.h"
+
 #define BACKLOG 4096
 #define FIRST_PASSED_FD 3
 
@@ -356,6 +358,59 @@ static bool is_taken(const struct opening *opening, const char *door)
     return false;
 }
 
+/* ---- closing ----------------------------------------------------------------------------- */
+
+static void close_one(struct wr_socket *socket)
+{
+    for (unsigned f = 0; f < socket->fd_count; f++)
+        if (socket->fds[f] >= 0)
+            (void)close(socket->fds[f]);
+    if (socket->path != NULL)
+        (void)unlink(socket->path);
+    free(socket->path);
+    free(socket->fds);
+    wr_tls_free(socket->listener.tls);
+    memset(socket, 0, sizeof *socket);
+}
+
+/* ---- the agent door ---------------------------------------------------------------------- */
+
+static bool shares(const struct wr_policy *policy)
+{
+    for (size_t i = 0; i < wr_policy_limit_count(policy); i++)
+        if (wr_policy_limit(policy, i)->shared)
+            return true;
+    return false;
+}
+
+/* Where limits are shared, other processes of the host ask here. A path that nobody wrote is no
+ * reason not to start: a second daemon, or one without a /run/weir, serves its other doors. */
+static int open_agent(const struct opening *opening)
+{
+    const struct wr_policy_store *store = wr_policy_settings(opening->options->policy)->store;
+    struct wr_policy_listener from = {.door = "agent"};
+    char address[WR_ADDRESS_MAX];
+    size_t count = opening->sockets->count;
+    int result;
+
+    if (store == NULL || !shares(opening->options->policy) ||
+        find_door(opening->options, "agent") == NULL)
+        return 0;
+    (void)snprintf(address, sizeof address, "unix:%s", store->agent_path);
+    from.address = address;
+    from.path = store->agent_path;
+    result = open_one(opening, &from);
+    if (result == 0 || store->agent_written)
+        return result;
+    wr_log(WR_LOG_WARNING, "agent door not open", wr_log_text("reason", opening->error),
+           wr_log_text("hint", "nginx and programs with libweir decide shared limits alone; "
+                               "store: {agent: unix:/path} chooses another place"));
+    while (opening->sockets->count > count)
+        close_one(&opening->sockets->socket[--opening->sockets->count]);
+    opening->error[0] = '\0';
+    return 0;
+}
+
 /* ---- all --------------------------------------------------------------------------------- */
 
 static int open_all(const struct opening *opening)
@@ -372,6 +427,8 @@ static int open_all(const struct opening *opening)
     for (size_t i = 0; i < settings->listener_count && result == 0; i++)
         if (passed == 0 || !is_taken(opening, settings->listeners[i].door))
             result = open_one(opening, &settings->listeners[i]);
+    if (result == 0 && !is_taken(opening, "agent"))
+        result = open_agent(opening);
     return result;
 }
 
@@ -394,16 +451,7 @@ int wr_sockets_open(struct wr_sockets *sockets, const struct wr_listen_options *
 
 void wr_sockets_close(struct wr_sockets *sockets)
 {
-    for (size_t i = 0; i < sockets->count; i++) {
-        struct wr_socket *socket = &sockets->socket[i];
-        for (unsigned f = 0; f < socket->fd_count; f++)
-            if (socket->fds[f] >= 0)
-                (void)close(socket->fds[f]);
-        if (socket->path != NULL)
-            (void)unlink(socket->path);
-        free(socket->path);
-        free(socket->fds);
-        wr_tls_free(socket->listener.tls);
-    }
+    for (size_t i = 0; i < sockets->count; i++)
+        close_one(&sockets->socket[i]);
     memset(sockets, 0, sizeof *sockets);
 }

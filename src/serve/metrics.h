@@ -9,7 +9,14 @@
 #include "policy/policy.h"
 #include "weir/weir.h"
 
-enum wr_door_id { WR_DOOR_HTTP, WR_DOOR_GRPC, WR_DOOR_RESP, WR_DOOR_ADMIN, WR_DOORS };
+enum wr_door_id {
+    WR_DOOR_HTTP,
+    WR_DOOR_GRPC,
+    WR_DOOR_RESP,
+    WR_DOOR_AGENT,
+    WR_DOOR_ADMIN,
+    WR_DOORS
+};
 
 /* By limit. */
 enum wr_limit_counter {

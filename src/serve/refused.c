@@ -37,6 +37,7 @@
 static const char *const doors[WR_DOORS] = {[WR_DOOR_HTTP] = "http",
                                             [WR_DOOR_GRPC] = "grpc",
                                             [WR_DOOR_RESP] = "resp",
+                                            [WR_DOOR_AGENT] = "agent",
                                             [WR_DOOR_ADMIN] = "admin"};
 
 /* ---- how many ------------------------------------------------------------------------------- */

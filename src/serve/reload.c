@@ -85,6 +85,12 @@ static int load(struct wr_server *server, struct reload *reload)
 
 /* ---- taking effect ----------------------------------------------------------------------- */
 
+/* Of the agent door; "": the policy has none. */
+static const char *agent_path(const struct wr_policy_settings *settings)
+{
+    return settings->store != NULL ? settings->store->agent_path : "";
+}
+
 static void warn_of_addresses(const struct wr_policy_settings *before,
                               const struct wr_policy_settings *after)
 {
@@ -93,6 +99,7 @@ static void warn_of_addresses(const struct wr_policy_settings *before,
 
     for (size_t i = 0; same && i < after->listener_count; i++)
         same = same_listener(&before->listeners[i], &after->listeners[i]);
+    same = same && strcmp(agent_path(before), agent_path(after)) == 0;
     if (!same)
         wr_log(WR_LOG_WARNING, "listen: new addresses and threads take effect at a restart");
 }

@@ -12,6 +12,7 @@ typedef void write_fn(struct wr_exposition *to, const struct wr_scrape *scrape);
 static const char *const doors[WR_DOORS] = {[WR_DOOR_HTTP] = "http",
                                             [WR_DOOR_GRPC] = "grpc",
                                             [WR_DOOR_RESP] = "resp",
+                                            [WR_DOOR_AGENT] = "agent",
                                             [WR_DOOR_ADMIN] = "admin"};
 
 /* ---- decisions ------------------------------------------------------------------------------ */

@@ -72,7 +72,7 @@ int64_t wr_loop_now(struct wr_loop *loop);
 struct wr_listener; /* one address of one door: from the policy's listen section */
 
 struct wr_door {
-    const char *name; /* http, grpc, resp, admin: as in the policy and in metrics */
+    const char *name; /* http, grpc, resp, agent, admin: as in the policy and in metrics */
     /* Serve |fd|, a listening, non-blocking socket that this door owns from here on, on |loop|.
      * Called in the loop's thread. Returns 0 or WEIR_E*. */
     int (*open)(struct wr_loop *loop, int fd, const struct wr_listener *listener, void **door);
@@ -87,6 +87,7 @@ struct wr_door {
 extern const struct wr_door wr_door_http;
 extern const struct wr_door wr_door_grpc;
 extern const struct wr_door wr_door_resp;
+extern const struct wr_door wr_door_agent;
 extern const struct wr_door wr_door_admin;
 
 /* One address of one door, as it is served. */
