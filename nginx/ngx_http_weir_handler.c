@@ -14,8 +14,14 @@
 
 static ngx_int_t ngx_http_weir_handler(ngx_http_request_t *r,
     ngx_uint_t stage);
+static ngx_int_t ngx_http_weir_obey(ngx_http_request_t *r,
+    ngx_http_weir_main_conf_t *wmcf, ngx_http_weir_loc_conf_t *wlcf,
+    ngx_http_weir_ctx_t *ctx, const struct weir_answer *answer);
 static ngx_int_t ngx_http_weir_decide(ngx_http_request_t *r,
     ngx_http_weir_main_conf_t *wmcf, ngx_http_weir_loc_conf_t *wlcf,
+    ngx_http_weir_ctx_t *ctx, struct weir_answer *answer);
+static ngx_int_t ngx_http_weir_decide_alone(ngx_http_request_t *r,
+    ngx_http_weir_ctx_t *ctx, const struct weir_request *request,
     struct weir_answer *answer);
 static ngx_int_t ngx_http_weir_get_cost(ngx_http_request_t *r,
     ngx_http_weir_loc_conf_t *wlcf, int64_t *cost);
@@ -56,8 +62,8 @@ ngx_http_weir_precontent_handler(ngx_http_request_t *r)
 static ngx_int_t
 ngx_http_weir_handler(ngx_http_request_t *r, ngx_uint_t stage)
 {
+    ngx_int_t                   rc;
     ngx_flag_t                  skip_options;
-    ngx_uint_t                  status, families;
     struct weir_answer          answer;
     ngx_http_weir_ctx_t        *ctx;
     ngx_http_weir_loc_conf_t   *wlcf;
@@ -65,15 +71,19 @@ ngx_http_weir_handler(ngx_http_request_t *r, ngx_uint_t stage)
 
     wlcf = ngx_http_get_module_loc_conf(r, ngx_http_weir_module);
 
-    if (!wlcf->enable || wlcf->stage != stage || r != r->main
-        || ngx_http_weir_get_ctx(r))
-    {
+    if (!wlcf->enable || wlcf->stage != stage || r != r->main) {
+        return NGX_DECLINED;
+    }
+
+    ctx = ngx_http_weir_get_ctx(r);
+
+    if (ctx && ctx->ask == NULL) {
         return NGX_DECLINED;
     }
 
     wmcf = ngx_http_get_module_main_conf(r, ngx_http_weir_module);
 
-    if (r->method == NGX_HTTP_OPTIONS) {
+    if (ctx == NULL && r->method == NGX_HTTP_OPTIONS) {
         skip_options = wlcf->options == NGX_CONF_UNSET
                        ? wmcf->defaults.skip_options : !wlcf->options;
         if (skip_options) {
@@ -81,55 +91,91 @@ ngx_http_weir_handler(ngx_http_request_t *r, ngx_uint_t stage)
         }
     }
 
-    ctx = ngx_http_weir_create_ctx(r, wmcf->weir);
     if (ctx == NULL) {
+        ctx = ngx_http_weir_create_ctx(r, wmcf->weir);
+        if (ctx == NULL) {
+            return NGX_HTTP_INTERNAL_SERVER_ERROR;
+        }
+    }
+
+    rc = ngx_http_weir_decide(r, wmcf, wlcf, ctx, &answer);
+
+    if (rc == NGX_AGAIN) {
+        return NGX_AGAIN;
+    }
+
+    if (rc != NGX_OK) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
+
+    return ngx_http_weir_obey(r, wmcf, wlcf, ctx, &answer);
+}
+
+
+static ngx_int_t
+ngx_http_weir_obey(ngx_http_request_t *r, ngx_http_weir_main_conf_t *wmcf,
+    ngx_http_weir_loc_conf_t *wlcf, ngx_http_weir_ctx_t *ctx,
+    const struct weir_answer *answer)
+{
+    ngx_uint_t  status, families;
 
     families = wlcf->families == NGX_CONF_UNSET ? wmcf->defaults.families
                                                 : (ngx_uint_t) wlcf->families;
 
-    if (ngx_http_weir_decide(r, wmcf, wlcf, &answer) != NGX_OK
-        || ngx_http_weir_remember(r, ctx, &answer) != NGX_OK
-        || ngx_http_weir_render(r, ctx, &answer, families) != NGX_OK)
+    if (ngx_http_weir_remember(r, ctx, answer) != NGX_OK
+        || ngx_http_weir_render(r, ctx, answer, families) != NGX_OK)
     {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
     ngx_log_debug4(NGX_LOG_DEBUG_HTTP, r->connection->log, 0,
                    "weir: outcome:%d reason:%d limit:\"%s\" delay:%L ns",
-                   (int) answer.outcome, (int) answer.reason,
-                   ctx->limit ? ctx->limit : "", answer.delay_ns);
+                   (int) answer->outcome, (int) answer->reason,
+                   ctx->limit ? ctx->limit : "", answer->delay_ns);
 
-    if (answer.outcome == WEIR_DENY) {
+    if (answer->outcome == WEIR_DENY) {
         status = wlcf->status;
 
         /* that the store is gone is nobody's excess: weir_status is not for it */
 
-        if (status == 0 || answer.reason == WEIR_REASON_STORE) {
-            status = weir_answer_status(&wmcf->defaults, &answer);
+        if (status == 0 || answer->reason == WEIR_REASON_STORE) {
+            status = weir_answer_status(&wmcf->defaults, answer);
         }
 
-        return ngx_http_weir_refuse(r, ctx, &answer, status);
+        return ngx_http_weir_refuse(r, ctx, answer, status);
     }
 
     /* a request that a shadow limit would have refused may be delayed too */
 
-    if (answer.delay_ns > 0) {
-        return ngx_http_weir_delay(r, answer.delay_ns);
+    if (answer->delay_ns > 0) {
+        return ngx_http_weir_delay(r, answer->delay_ns);
     }
 
     return NGX_DECLINED;
 }
 
 
+/* NGX_AGAIN: the daemon is asked, and runs the phase again */
+
 static ngx_int_t
 ngx_http_weir_decide(ngx_http_request_t *r, ngx_http_weir_main_conf_t *wmcf,
-    ngx_http_weir_loc_conf_t *wlcf, struct weir_answer *answer)
+    ngx_http_weir_loc_conf_t *wlcf, ngx_http_weir_ctx_t *ctx,
+    struct weir_answer *answer)
 {
     int                  rc;
+    ngx_int_t            asked;
     struct weir_slice    fields[NGX_HTTP_WEIR_FIELDS_MAX];
     struct weir_request  request;
+
+    asked = NGX_OK;
+
+    if (ctx->ask) {
+        asked = ngx_http_weir_agent_answer(ctx, answer);
+
+        if (asked != NGX_DECLINED) {
+            return asked;
+        }
+    }
 
     if (ngx_http_weir_collect(r, wmcf, wlcf, fields) != NGX_OK
         || ngx_http_weir_get_cost(r, wlcf, &request.cost_units) != NGX_OK
@@ -151,11 +197,43 @@ ngx_http_weir_decide(ngx_http_request_t *r, ngx_http_weir_main_conf_t *wmcf,
     request.path.ptr = (char *) r->unparsed_uri.data;
     request.path.len = r->unparsed_uri.len;
 
+    if (asked == NGX_DECLINED) {
+        return ngx_http_weir_decide_alone(r, ctx, &request, answer);
+    }
+
     rc = weir_decide(wmcf->weir, &request, weir_now(wmcf->weir), answer);
 
     if (rc != 0) {
         ngx_log_error(NGX_LOG_ALERT, r->connection->log, 0,
                       "weir_decide() failed: %s", weir_strerror(rc));
+        return NGX_ERROR;
+    }
+
+    if (answer->outcome != WEIR_ASK) {
+        return NGX_OK;
+    }
+
+    asked = ngx_http_weir_agent_ask(r, ctx, &request);
+
+    if (asked == NGX_DECLINED) {
+        return ngx_http_weir_decide_alone(r, ctx, &request, answer);
+    }
+
+    return asked;
+}
+
+
+static ngx_int_t
+ngx_http_weir_decide_alone(ngx_http_request_t *r, ngx_http_weir_ctx_t *ctx,
+    const struct weir_request *request, struct weir_answer *answer)
+{
+    int  rc;
+
+    rc = weir_decide_alone(ctx->weir, request, weir_now(ctx->weir), answer);
+
+    if (rc != 0) {
+        ngx_log_error(NGX_LOG_ALERT, r->connection->log, 0,
+                      "weir_decide_alone() failed: %s", weir_strerror(rc));
         return NGX_ERROR;
     }
 
@@ -277,7 +355,10 @@ ngx_http_weir_remember(ngx_http_request_t *r, ngx_http_weir_ctx_t *ctx,
     if (ctx->held == NULL) {
         struct weir_answer  copy = *answer;
 
-        weir_release(ctx->weir, &copy, weir_now(ctx->weir));
+        if (ngx_http_weir_agent_release(ctx->weir, &copy) != NGX_OK) {
+            weir_release(ctx->weir, &copy, weir_now(ctx->weir));
+        }
+
         return NGX_ERROR;
     }
 
@@ -404,6 +485,10 @@ ngx_http_weir_cleanup(void *data)
 {
     ngx_http_weir_ctx_t *ctx = data;
 
+    if (ctx->ask) {
+        ngx_http_weir_agent_forget(ctx);
+    }
+
     if (ctx->held) {
         ngx_http_weir_release(ctx);
     }
@@ -413,7 +498,9 @@ ngx_http_weir_cleanup(void *data)
 static void
 ngx_http_weir_release(ngx_http_weir_ctx_t *ctx)
 {
-    weir_release(ctx->weir, ctx->held, weir_now(ctx->weir));
+    if (ngx_http_weir_agent_release(ctx->weir, ctx->held) != NGX_OK) {
+        weir_release(ctx->weir, ctx->held, weir_now(ctx->weir));
+    }
 
     ngx_queue_remove(&ctx->queue);
     ctx->held = NULL;

@@ -3,7 +3,8 @@
  * ngx_http_weir_module.c - limits of a weir policy in front of nginx's
  * locations.
  *
- * Every worker maps the same arena and decides by itself: no lock, no network.
+ * Every worker maps the same arena and decides by itself: no lock, no network,
+ * but for limits that are shared with other hosts (agent).
  * The handle is made in the master while the configuration is read, so that
  * all workers inherit one mapping:
  *
@@ -11,7 +12,8 @@
  *   init_main_conf     opens policy and arena; "nginx -t" and "nginx -s" open
  *                      an anonymous arena instead and leave the real one alone
  *   init_process       a worker makes its own claim on the arena
- *   exit_process       gives back the places that its requests still hold
+ *   exit_process       gives back the places that its requests still hold, and
+ *                      closes the connection to the daemon
  *   cleanup of the     closes the handle; the arena file stays, so that reloads
  *   cycle's pool       and restarts forget nothing
  *
@@ -333,4 +335,5 @@ static void
 ngx_http_weir_exit_process(ngx_cycle_t *cycle)
 {
     ngx_http_weir_release_all();
+    ngx_http_weir_agent_close(NULL);
 }

@@ -67,6 +67,9 @@ typedef struct {
 } ngx_http_weir_loc_conf_t;
 
 
+typedef struct ngx_http_weir_ask_s  ngx_http_weir_ask_t;
+
+
 /*
  * What is remembered of a decided request.  Lives in a cleanup of the request
  * pool, as internal redirects zero the module contexts.
@@ -79,6 +82,9 @@ typedef struct {
 
     ngx_keyval_t               *headers;    /* to be added to the response */
     ngx_uint_t                  nheaders;
+
+    ngx_http_weir_ask_t        *ask;        /* NULL: not asking */
+    const char                 *agent;      /* how that went; NULL: not asked */
 
     const char                 *limit;      /* NULL: no limit matched */
     const char                 *plan;
@@ -118,6 +124,17 @@ ngx_int_t ngx_http_weir_preaccess_handler(ngx_http_request_t *r);
 ngx_int_t ngx_http_weir_precontent_handler(ngx_http_request_t *r);
 ngx_http_weir_ctx_t *ngx_http_weir_get_ctx(ngx_http_request_t *r);
 void ngx_http_weir_release_all(void);
+
+/* ngx_http_weir_agent.c */
+
+ngx_int_t ngx_http_weir_agent_ask(ngx_http_request_t *r,
+    ngx_http_weir_ctx_t *ctx, const struct weir_request *request);
+ngx_int_t ngx_http_weir_agent_answer(ngx_http_weir_ctx_t *ctx,
+    struct weir_answer *answer);
+void ngx_http_weir_agent_forget(ngx_http_weir_ctx_t *ctx);
+ngx_int_t ngx_http_weir_agent_release(struct weir *w,
+    struct weir_answer *answer);
+void ngx_http_weir_agent_close(struct weir *w);
 
 /* ngx_http_weir_fields.c */
 

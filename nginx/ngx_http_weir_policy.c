@@ -165,6 +165,7 @@ ngx_http_weir_read_fields(ngx_conf_t *cf, ngx_http_weir_main_conf_t *wmcf)
 static void
 ngx_http_weir_close(void *data)
 {
+    ngx_http_weir_agent_close(data);
     weir_close(data);
 }
 

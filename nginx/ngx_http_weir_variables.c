@@ -20,6 +20,7 @@ static const char *ngx_http_weir_verdict_text(ngx_http_weir_ctx_t *ctx);
 static const char *ngx_http_weir_reason_text(ngx_http_weir_ctx_t *ctx);
 static const char *ngx_http_weir_limit_text(ngx_http_weir_ctx_t *ctx);
 static const char *ngx_http_weir_plan_text(ngx_http_weir_ctx_t *ctx);
+static const char *ngx_http_weir_agent_text(ngx_http_weir_ctx_t *ctx);
 static ngx_int_t ngx_http_weir_text_variable(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data);
 static ngx_int_t ngx_http_weir_number_variable(ngx_http_request_t *r,
@@ -39,6 +40,9 @@ static ngx_http_variable_t  ngx_http_weir_vars[] = {
 
     { ngx_string("weir_plan"), NULL, ngx_http_weir_text_variable,
       (uintptr_t) ngx_http_weir_plan_text, NGX_HTTP_VAR_NOCACHEABLE, 0 },
+
+    { ngx_string("weir_agent"), NULL, ngx_http_weir_text_variable,
+      (uintptr_t) ngx_http_weir_agent_text, NGX_HTTP_VAR_NOCACHEABLE, 0 },
 
     { ngx_string("weir_remaining"), NULL, ngx_http_weir_number_variable,
       NGX_HTTP_WEIR_REMAINING, NGX_HTTP_VAR_NOCACHEABLE, 0 },
@@ -139,6 +143,13 @@ ngx_http_weir_plan_text(ngx_http_weir_ctx_t *ctx)
 }
 
 
+static const char *
+ngx_http_weir_agent_text(ngx_http_weir_ctx_t *ctx)
+{
+    return ctx->agent;
+}
+
+
 static ngx_int_t
 ngx_http_weir_text_variable(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data)
@@ -149,7 +160,7 @@ ngx_http_weir_text_variable(ngx_http_request_t *r,
     ngx_http_weir_ctx_t  *ctx;
 
     ctx = ngx_http_weir_get_ctx(r->main);
-    text = ctx ? handler(ctx) : NULL;
+    text = ctx && ctx->ask == NULL ? handler(ctx) : NULL;
 
     if (text == NULL) {
         v->not_found = 1;
@@ -176,7 +187,7 @@ ngx_http_weir_number_variable(ngx_http_request_t *r,
 
     ctx = ngx_http_weir_get_ctx(r->main);
 
-    if (ctx == NULL
+    if (ctx == NULL || ctx->ask
         || (data == NGX_HTTP_WEIR_REMAINING && ctx->limit == NULL)
         || (data == NGX_HTTP_WEIR_RETRY_AFTER && ctx->retry_after_ns <= 0))
     {
