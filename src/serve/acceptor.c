@@ -215,10 +215,12 @@ static void set_up(struct wr_acceptor *acceptor, struct wr_loop *loop,
     acceptor->alpn = (struct wr_tls_alpn){options->alpn, options->alpn_len, options->alpn_needed};
     set_deadlines(acceptor);
     (void)uv_timer_init(&loop->uv, &acceptor->timer);
+    (void)uv_timer_init(&loop->uv, &acceptor->grace);
     (void)uv_prepare_init(&loop->uv, &acceptor->prepare);
     acceptor->timer.data = acceptor;
+    acceptor->grace.data = acceptor;
     acceptor->prepare.data = acceptor;
-    acceptor->handles = 2;
+    acceptor->handles = 3;
     (void)uv_prepare_start(&acceptor->prepare, on_prepare);
 }
 
@@ -299,5 +301,6 @@ void wr_acceptor_close(struct wr_acceptor *acceptor)
             acceptor->options.events->closed(context);
     }
     uv_close((uv_handle_t *)&acceptor->timer, on_own_closed);
+    uv_close((uv_handle_t *)&acceptor->grace, on_own_closed);
     uv_close((uv_handle_t *)&acceptor->prepare, on_own_closed);
 }

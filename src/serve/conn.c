@@ -355,19 +355,22 @@ static bool take_in(struct wr_conn *conn, const char *bytes, size_t len)
     return true;
 }
 
-static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
+void wr_conn_arrive(struct wr_conn *conn, ssize_t n, const char *bytes)
 {
-    struct wr_conn *conn = stream->data;
-
     if (n == UV_EOF) {
         conn->ended = true;
         conn->closing = true;
     } else if (n > 0 && conn->closing) {
         return; /* of no interest any more; the queue of deadlines ends it */
-    } else if (n < 0 || (n > 0 && !take_in(conn, buf->base, (size_t)n))) {
+    } else if (n < 0 || (n > 0 && !take_in(conn, bytes, (size_t)n))) {
         wr_conn_destroy(conn);
     }
     progress(conn);
+}
+
+static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
+{
+    wr_conn_arrive(stream->data, n, buf->base);
 }
 
 /* ---- together ---------------------------------------------------------------------------- */

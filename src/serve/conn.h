@@ -45,6 +45,9 @@ int wr_conn_write(struct wr_conn *conn, const void *bytes, size_t len);
 /* Can anything be written? */
 bool wr_conn_is_open(const struct wr_conn *conn);
 
+/* Bytes that have come and were not used up. */
+size_t wr_conn_unread(const struct wr_conn *conn);
+
 /* Bytes written but not yet sent. */
 size_t wr_conn_unsent(const struct wr_conn *conn);
 
@@ -82,6 +85,11 @@ struct wr_acceptor_options {
 int wr_acceptor_open(struct wr_acceptor **out, struct wr_loop *loop, int fd,
                      const struct wr_listener *listener, const struct wr_acceptor_options *options);
 void wr_acceptor_stop(struct wr_acceptor *acceptor); /* accept no more */
+/* The same, and when who asks all the time has had the time to ask once more (which the door
+ * answers as the last), call |end| for the context of every connection that is open still. What had
+ * come by then was read before. */
+void wr_acceptor_drain(struct wr_acceptor *acceptor,
+                       void (*end)(void *context, struct wr_conn *conn));
 unsigned wr_acceptor_connections(const struct wr_acceptor *acceptor);
 /* Call |visit| for the context of every open connection. */
 void wr_acceptor_each(struct wr_acceptor *acceptor,

@@ -35,6 +35,11 @@ size_t wr_conn_unsent(const struct wr_conn *conn)
            (conn->sending != NULL ? wr_bytes_held(&conn->sending->bytes) : 0);
 }
 
+size_t wr_conn_unread(const struct wr_conn *conn)
+{
+    return wr_bytes_held(&conn->in);
+}
+
 /* ---- the end ----------------------------------------------------------------------------- */
 
 static void forget_dirty(struct wr_conn *conn)

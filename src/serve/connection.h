@@ -66,6 +66,8 @@ struct wr_acceptor {
     struct wr_conn *conns, *dirty;
     struct wr_queues queues;
     uv_timer_t timer;
+    uv_timer_t grace; /* of a drain */
+    void (*end)(void *context, struct wr_conn *conn); /* when it is over */
     uv_prepare_t prepare;
     struct wr_bytes spare; /* an empty buffer for the next output */
     uint8_t scratch[WR_CONN_SCRATCH];
@@ -80,6 +82,8 @@ void wr_conn_begin(struct wr_conn *conn);
 /* Close it now; closed() comes when libuv is done with it. */
 void wr_conn_destroy(struct wr_conn *conn);
 void wr_conn_wait(struct wr_conn *conn, unsigned queue);
+/* Take in |n| bytes as they came, at acceptor->scratch, or UV_EOF, or an error of libuv. */
+void wr_conn_arrive(struct wr_conn *conn, ssize_t n, const char *bytes);
 
 /* acceptor.c: a handle of libuv is gone. */
 void wr_acceptor_handle_closed(struct wr_acceptor *acceptor);

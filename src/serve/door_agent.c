@@ -43,6 +43,7 @@ struct session {
     struct door *door;
     struct waiting *first;
     unsigned count;
+    bool ending; /* to be closed when nothing is under way */
 };
 
 /* A request under way. */
@@ -194,7 +195,7 @@ static void on_asked(void *context)
     if (step == WAITS)
         return;
     drop(waiting);
-    if (step == BAD || (session->door->loop->draining && session->count == 0))
+    if (step == BAD || (session->ending && session->count == 0))
         wr_conn_close(session->conn);
 }
 
@@ -313,7 +314,10 @@ static int open_door(struct wr_loop *loop, int fd, const struct wr_listener *lis
 
 static void close_idle(void *context, struct wr_conn *conn)
 {
-    if (((const struct session *)context)->count == 0)
+    struct session *session = context;
+
+    session->ending = true;
+    if (session->count == 0)
         wr_conn_close(conn);
 }
 
@@ -321,8 +325,7 @@ static void drain(void *state)
 {
     struct door *door = state;
 
-    wr_acceptor_stop(door->acceptor);
-    wr_acceptor_each(door->acceptor, close_idle);
+    wr_acceptor_drain(door->acceptor, close_idle);
 }
 
 static unsigned connections(const void *state)

@@ -257,8 +257,8 @@ static int64_t on_read(void *context, const uint8_t *bytes, size_t len)
             return -1;
         }
     } while (step == WR_RESP_COMMAND && wr_conn_unsent(session->conn) <= WR_RESP_OUTPUT_MAX);
-    /* In a drain, who had to wait for a store is let go with his answers. */
-    return session->door->loop->draining ? -1 : (int64_t)used;
+    /* In a drain, who is answered all that came whole is let go. */
+    return session->door->loop->draining && used > 0 && used == len ? -1 : (int64_t)used;
 }
 
 static void on_asked(void *context)
@@ -330,19 +330,18 @@ static int open_door(struct wr_loop *loop, int fd, const struct wr_listener *lis
 
 static void close_session(void *context, struct wr_conn *conn)
 {
-    const struct wr_resp_session *session = context;
-
-    if (!wr_asks_waits(&session->asks))
+    (void)context;
+    if (wr_conn_unread(conn) == 0)
         wr_conn_close(conn);
 }
 
-/* Every command that has come whole is answered by now, or waits for a store. */
+/* What is left unread waits for a store, for room, or for the rest of it: it is answered, then
+ * closed. */
 static void drain(void *state)
 {
     struct wr_resp_door *door = state;
 
-    wr_acceptor_stop(door->acceptor);
-    wr_acceptor_each(door->acceptor, close_session);
+    wr_acceptor_drain(door->acceptor, close_session);
 }
 
 static unsigned connections(const void *state)

@@ -364,15 +364,14 @@ static void drain_one(void *context, struct wr_conn *conn)
 {
     struct http_conn *c = context;
 
-    if (c->held == NULL && c->parser.scanned == 0 && !wr_asks_waits(&c->asks))
+    if (c->held == NULL && c->parser.scanned == 0 && wr_conn_unread(conn) == 0)
         wr_conn_close(conn);
 }
 
 void http_service_drain(struct http_service *service)
 {
     service->draining = true;
-    wr_acceptor_stop(service->acceptor);
-    wr_acceptor_each(service->acceptor, drain_one);
+    wr_acceptor_drain(service->acceptor, drain_one);
 }
 
 unsigned http_service_connections(const struct http_service *service)
