@@ -66,7 +66,7 @@ struct wr_acceptor {
     struct wr_conn *conns, *dirty;
     struct wr_queues queues;
     uv_timer_t timer;
-    uv_timer_t grace; /* of a drain */
+    uv_timer_t grace;                                 /* of a drain */
     void (*end)(void *context, struct wr_conn *conn); /* when it is over */
     uv_prepare_t prepare;
     struct wr_bytes spare; /* an empty buffer for the next output */

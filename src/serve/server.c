@@ -316,8 +316,8 @@ int wr_server_run(const struct wr_server_options *options)
     good = server->reservations != NULL && server->totals != NULL && open_policy(server) &&
            open_sockets(server) && start_workers(server) && count_descriptors(server);
     if (good) {
+        watch(server); /* first: who reads that we are ready may send a signal at once */
         announce(server);
-        watch(server);
         go(server);
         wr_notify("READY=1\nSTATUS=serving");
         (void)uv_run(&server->uv, UV_RUN_DEFAULT);
