@@ -17,9 +17,11 @@
  *
  * Invariants:
  *   1. extra <= capacity / (8 nodes): what lies unspent at all nodes (of one loop each) is at most
- *      an eighth of a limit.
+ *      an eighth of a limit, or two of them where a window turns.
  *   2. Nothing here can admit: the store grants what there is, and extra only asks.
- *   3. A row that is in use (its key has asked within two spans) is not taken over: of two hot keys
+ *   3. A lease that is void nearly at once, as the last ones of a window are, is not asked for
+ * again before the window has turned: each would lie unspent.
+ *   4. A row that is in use (its key has asked within two spans) is not taken over: of two hot keys
  *      that fall on one, the first keeps its leases and the other stays strict.
  *
  * Rejected: counting requests as they pass (a shared write for each decision from a lease, where
@@ -75,6 +77,8 @@ void wr_lease_size(struct wr_lease_table *table, const struct wr_lease_want *wan
     *ttl_ns = wr_lease_ttl_ns(want->limit);
     if (*ttl_ns == 0 || want->cost <= 0 || most(want) == 0)
         return;
+    if (row->key == want->key && row->brief && gap_ns >= 0 && gap_ns < WR_LEASE_TTL_MIN_NS)
+        return;
     if (row->key == want->key && gap_ns >= 0)
         *extra = wr_min_i64(next_extra(row, gap_ns, *ttl_ns), most(want));
     else if (row->key != 0 && gap_ns >= 0 && gap_ns < 2 * WR_LEASE_SPAN_NS)
@@ -86,10 +90,13 @@ void wr_lease_size(struct wr_lease_table *table, const struct wr_lease_want *wan
                                  .granted = *extra};
 }
 
-void wr_lease_answered(struct wr_lease_table *table, uint64_t key, int64_t granted)
+void wr_lease_answered(struct wr_lease_table *table, uint64_t key, int64_t granted,
+                       int64_t lease_ns)
 {
     struct wr_lease_row *row = row_of(table, key);
 
-    if (row->key == key)
-        row->granted = wr_max_i64(0, wr_min_i64(granted, row->extra));
+    if (row->key != key)
+        return;
+    row->granted = wr_max_i64(0, wr_min_i64(granted, row->extra));
+    row->brief = granted > 0 && lease_ns < WR_LEASE_TTL_MIN_NS;
 }

@@ -23,6 +23,7 @@ struct wr_lease_row {
     uint64_t key;
     int64_t asked_ns;
     int64_t cost, extra, granted; /* of that question */
+    bool brief;                   /* what was granted was void nearly at once */
 };
 
 /* One key a row. All zeros at first. */
@@ -44,8 +45,10 @@ struct wr_lease_want {
 void wr_lease_size(struct wr_lease_table *table, const struct wr_lease_want *want, int64_t *extra,
                    int64_t *ttl_ns);
 
-/* The question brought |granted| units besides: fewer than were asked for last less long. Optional:
- * what is not answered is taken to have been granted. */
-void wr_lease_answered(struct wr_lease_table *table, uint64_t key, int64_t granted);
+/* The question brought |granted| units besides, to be spent within |lease_ns|: fewer than were
+ * asked for last less long, and at the end of a window they may not last at all. 0, 0: the store
+ * did not answer. */
+void wr_lease_answered(struct wr_lease_table *table, uint64_t key, int64_t granted,
+                       int64_t lease_ns);
 
 #endif

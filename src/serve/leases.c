@@ -145,9 +145,9 @@ static void size(struct wr_leases *leases, struct wr_question *question, unsigne
     if (key == 0)
         return;
     wr_lease_size(&leases->sizes, &want, &charge->extra, &charge->ttl_ns);
-    if (question->loop->draining)
-        charge->extra = 0;
-    if (charge->extra > 0 && find(leases, key) == NULL)
+    if (question->loop->draining || find(leases, key) != NULL)
+        charge->extra = 0; /* one lease of a key at a time */
+    if (charge->extra > 0)
         take_off(leases, question, key);
 }
 
@@ -171,7 +171,8 @@ bool wr_leases_prepare(struct wr_leases *leases, struct wr_question *question, u
 /* ---- granted ----------------------------------------------------------------------------------
  */
 
-static int64_t remember(struct wr_leases *leases, const struct wr_question *question, unsigned i)
+static int64_t remember(struct wr_leases *leases, const struct wr_question *question, unsigned i,
+                        bool gone)
 {
     const struct wr_remote_charge *charge = &question->pending.call.charge[i];
     uint64_t key = charge->extra > 0 ? wr_engine_lease_key(&question->pending, i) : 0;
@@ -179,8 +180,8 @@ static int64_t remember(struct wr_leases *leases, const struct wr_question *ques
 
     if (key == 0)
         return 0;
-    wr_lease_answered(&leases->sizes, key, charge->granted);
-    if (charge->granted == 0)
+    wr_lease_answered(&leases->sizes, key, gone ? 0 : charge->granted, charge->lease_ns);
+    if (gone || charge->granted == 0)
         return 0;
     lease->key = key;
     lease->charge = *charge;
@@ -193,8 +194,8 @@ void wr_leases_landed(struct wr_leases *leases, struct wr_question *question, bo
     struct wr_flight *flight = question->flight;
     int64_t granted = 0;
 
-    for (unsigned i = 0; !gone && i < question->pending.call.count; i++)
-        granted += remember(leases, question, i);
+    for (unsigned i = 0; i < question->pending.call.count; i++)
+        granted += remember(leases, question, i, gone);
     if (granted > 0) {
         uint64_t *counter = &loop->metrics.store.lease_granted;
         __atomic_store_n(counter, *counter + (uint64_t)granted, __ATOMIC_RELAXED);

@@ -135,14 +135,33 @@ static void test_answered(void **state)
     (void)ask(&a, 0);
     assert_int_equal(ask(&a, MS), 2);
     assert_int_equal(ask(&a, MS), 6);
-    wr_lease_answered(a.table, KEY, 2);
-    wr_lease_answered(a.table, KEY + 1, 0); /* nobody */
-    assert_int_equal(ask(&a, MS), 6);       /* 2 * (1 + 2) */
-    wr_lease_answered(a.table, KEY, 0);
-    wr_lease_answered(a.table, KEY, 99); /* the last counts, up to what was asked for */
-    assert_int_equal(ask(&a, MS), 14);   /* 2 * (1 + 6) */
-    wr_lease_answered(a.table, KEY, -1);
+    wr_lease_answered(a.table, KEY, 2, WR_NS_PER_S);
+    wr_lease_answered(a.table, KEY + 1, 0, 0); /* nobody */
+    assert_int_equal(ask(&a, MS), 6);          /* 2 * (1 + 2) */
+    wr_lease_answered(a.table, KEY, 0, 0);
+    wr_lease_answered(a.table, KEY, 99,
+                      WR_NS_PER_S);    /* the last counts, up to what was asked for */
+    assert_int_equal(ask(&a, MS), 14); /* 2 * (1 + 6) */
+    wr_lease_answered(a.table, KEY, -1, 0);
     assert_int_equal(ask(&a, MS), 2);
+    free(a.table);
+}
+
+/* At the end of a window a lease is void before it can be spent: the next is asked for in the
+ * window after. */
+static void test_brief(void **state)
+{
+    struct asking a = begin(WR_FIXED_WINDOW, 8000, WR_NS_PER_MINUTE);
+    (void)state;
+
+    (void)ask(&a, 0);
+    assert_int_equal(ask(&a, MS), 2);
+    wr_lease_answered(a.table, KEY, 2, 16 * MS);
+    assert_int_equal(ask(&a, MS), 6);
+    wr_lease_answered(a.table, KEY, 6, 16 * MS - 1);
+    assert_int_equal(ask(&a, MS), 0);
+    assert_int_equal(ask(&a, 15 * MS - 1), 0);
+    assert_int_equal(ask(&a, 1), 14);
     free(a.table);
 }
 
@@ -226,6 +245,7 @@ int main(void)
         cmocka_unit_test(test_halving),
         cmocka_unit_test(test_short_ttl),
         cmocka_unit_test(test_answered),
+        cmocka_unit_test(test_brief),
         cmocka_unit_test(test_costs),
         cmocka_unit_test(test_small_limits_stay_strict),
         cmocka_unit_test(test_two_keys_on_a_row),
