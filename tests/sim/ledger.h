@@ -1,0 +1,41 @@
+/* ledger.h - what a node was granted for one key of one limit: the truth that its lease must keep
+ * to. */
+#ifndef TEST_SIM_LEDGER_H
+#define TEST_SIM_LEDGER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define LEDGER_ROWS 32U
+#define PIECES 6U
+
+struct granted {
+    int64_t units;
+    int64_t end_ns; /* by the store's clock */
+    unsigned epoch; /* what the store knew then */
+};
+
+struct ledger {
+    struct granted row[LEDGER_ROWS];
+    unsigned count;
+    uint64_t lease; /* its key in the arena; 0: not known yet */
+};
+
+/* What was spent, to be given back. */
+struct spent {
+    struct granted piece[PIECES];
+    unsigned count;
+    int64_t at_ns;
+    int64_t units; /* of them, those that the store of this epoch granted */
+    unsigned epoch;
+};
+
+void ledger_add(struct ledger *ledger, struct granted granted, int64_t now_ns);
+
+/* Take |units| out at |now_ns|, of what ends first. False: there are not so many that have not
+ * ended. */
+bool ledger_spend(struct ledger *ledger, int64_t units, int64_t now_ns, struct spent *spent);
+
+int64_t ledger_units(const struct ledger *ledger, int64_t now_ns);
+
+#endif
