@@ -15,6 +15,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 
 from servers import cpu_ns, free_ports, wait_for
 
@@ -29,6 +30,17 @@ limits:
   - {name: four-c, match: {path: /four/**}, by: [api_key, method], rate: 300000/second, algorithm: token-bucket}
   - {name: four-d, match: {path: /four/**}, by: [ip], rate: 10000000/second, algorithm: token-bucket}
   - {name: deny, match: {path: /deny/**}, by: [api_key], rate: 1/hour, algorithm: token-bucket}
+"""
+
+# The same limit twice: counted here, and leased from a Redis through weir serve. Few keys, as hot keys lease.
+SHARED = """version: 1
+arena: {path: %(dir)s/arena-shared, size: 16MiB}
+store: {redis: {url: "redis://127.0.0.1:%(redis)d/0"}, mode: leased, agent: "unix:%(dir)s/agent.sock", deadline: 100ms}
+identity:
+  api_key: {header: X-Api-Key}
+limits:
+  - {name: one, match: {path: /one/**}, by: [api_key], rate: 100000000/day, algorithm: fixed-window}
+  - {name: leased, match: {path: /leased/**}, by: [api_key], rate: 100000000/day, algorithm: fixed-window, shared: true}
 """
 
 CONF = """load_module %(module)s;
@@ -56,6 +68,7 @@ http {
         location /four-peer/ { limit_req zone=z1 burst=100000 nodelay; limit_req zone=z2 burst=100000 nodelay;
                                limit_req zone=z3 burst=100000 nodelay; limit_req zone=z4 burst=100000 nodelay; }
         location /four/ { weir on; weir_headers x-ratelimit draft-11; }
+        location /leased/ { weir on; weir_headers off; }
         location /deny-peer/ { limit_req zone=zd; }
         location /deny/ { weir on; weir_headers off; }
         location /proxy-plain/ { proxy_pass http://app/; proxy_http_version 1.1; proxy_set_header Connection ""; }
@@ -79,11 +92,11 @@ http {
 """
 
 LUA = """local keys = {}
-for i = 1, 4096 do keys[i] = string.format("key-%04d-%08x", i, i * 2654435761 % 4294967296) end
+for i = 1, %(keys)d do keys[i] = string.format("key-%%04d-%%08x", i, i * 2654435761 %% 4294967296) end
 local n = 0
 request = function()
     n = n + 1
-    return wrk.format("GET", nil, { ["X-Api-Key"] = keys[n * 1103 % 4096 + 1] })
+    return wrk.format("GET", nil, { ["X-Api-Key"] = keys[n * 1103 %% %(keys)d + 1] })
 end
 """
 
@@ -96,38 +109,61 @@ CASES = [
 ]
 
 
+# Beside the local limit, not limit_req: "ours" is leased.
+SHARED_CASES = [("1 leased limit beside a local one", "/leased/f", "/one/f", "/plain/f", None, 0.90, False)]
+HOT_KEYS = 64
+
+
 def worker_of(master):
     return int(subprocess.check_output(["pgrep", "-P", str(master)]).split()[0])
 
 
 class Bench:
-    def __init__(self, build, directory, seconds):
+    def __init__(self, build, directory, seconds, policy=POLICY, keys=4096):
         self.dir, self.seconds = directory, seconds
-        self.port, self.app_port = free_ports(2)
+        self.port, self.app_port, redis = free_ports(3)
         self.cores = sorted(os.sched_getaffinity(0))
         server, load = self.cores[0], self.cores[-1]
         self.load_core = load
         values = dict(dir=directory, module=build / "ngx_http_weir_module.so", port=self.port,
-                      app=self.app_port, affinity=format(1 << server, "b"), other=format(1 << load, "b"))
-        for name in ("plain", "one", "one-peer", "four", "four-peer", "deny", "deny-peer"):
+                      app=self.app_port, redis=redis, keys=keys, affinity=format(1 << server, "b"), other=format(1 << load, "b"))
+        for name in ("plain", "one", "one-peer", "four", "four-peer", "deny", "deny-peer", "leased"):
             folder = directory / "www" / name
             folder.mkdir(parents=True)
             (folder / "f").write_text("x" * 199 + "\n")
-        (directory / "policy.yaml").write_text(POLICY % values)
+        (directory / "policy.yaml").write_text(policy % values)
         (directory / "nginx.conf").write_text(CONF % values)
         (directory / "app.conf").write_text(APP % values)
-        (directory / "keys.lua").write_text(LUA)
-        self.servers = [self.start("app.conf"), self.start("nginx.conf")]
+        (directory / "keys.lua").write_text(LUA % values)
+        self.servers = [self.start("app.conf")]
+        if policy is SHARED:
+            self.start_store(build, redis)
+        self.servers.append(self.start("nginx.conf"))
         wait_for(self.app_port)
         wait_for(self.port)
-        self.worker = worker_of(self.servers[1].pid)
+        self.worker = worker_of(self.servers[-1].pid)
+
+    def start_store(self, build, redis):
+        """Redis, and the daemon that leases from it."""
+        other = ["taskset", "-c", str(self.load_core)]
+        self.servers.append(subprocess.Popen([*other, "redis-server", "--port", str(redis), "--save", "", "--dir", self.dir],
+                                             stdout=subprocess.DEVNULL))
+        wait_for(redis)
+        self.servers.append(subprocess.Popen([*other, build / "weir", "serve", "-c", self.dir / "policy.yaml"],
+                                             stderr=subprocess.DEVNULL))
+        agent = self.dir / "agent.sock"
+        for _ in range(200):
+            if agent.exists():
+                break
+            time.sleep(0.05)
+        agent.chmod(0o666)
 
     def start(self, conf):
         return subprocess.Popen(["nginx", "-p", str(self.dir), "-c", str(self.dir / conf), "-e",
                                  str(self.dir / "start.log")], stderr=subprocess.DEVNULL)
 
     def stop(self):
-        for server in self.servers:
+        for server in reversed(self.servers):
             server.send_signal(signal.SIGTERM)
             server.wait()
 
@@ -144,8 +180,8 @@ class Bench:
         return rate, spent / requests / 1000, refused / requests
 
 
-def measure(bench, rounds):
-    for name, ours, peer, base, most, least, refusing in CASES:
+def measure(bench, rounds, cases):
+    for name, ours, peer, base, most, least, refusing in cases:
         rows = []
         for _ in range(rounds):
             rows.append([bench.load(path) for path in (base, peer, ours)])
@@ -170,13 +206,14 @@ def main():
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--seconds", type=int, default=2)
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="weir-bench-", dir="/dev/shm") as directory:
-        os.chmod(directory, 0o755)
-        bench = Bench(options.build.resolve(), pathlib.Path(directory), options.seconds)
-        try:
-            measure(bench, options.rounds)
-        finally:
-            bench.stop()
+    for policy, keys, cases in ((POLICY, 4096, CASES), (SHARED, HOT_KEYS, SHARED_CASES)):
+        with tempfile.TemporaryDirectory(prefix="weir-bench-", dir="/dev/shm") as directory:
+            os.chmod(directory, 0o755)
+            bench = Bench(options.build.resolve(), pathlib.Path(directory), options.seconds, policy, keys)
+            try:
+                measure(bench, options.rounds, cases)
+            finally:
+                bench.stop()
 
 
 if __name__ == "__main__":

@@ -44,15 +44,18 @@ int main(int argc, char **argv)
         request[got > 0 ? got : 0] = '\0';
         if ((path = strchr(request, ' ')) != NULL && (end = strchr(path + 1, ' ')) != NULL) {
             inet_ntop(AF_INET, &address.sin_addr, peer, sizeof peer);
-            weir_decide(weir,
-                        &(struct weir_request){.method = {request, (size_t)(path - request)},
-                                               .path = {path + 1, (size_t)(end - path - 1)},
-                                               .peer = {peer, strlen(peer)},
-                                               .cost_units = -1,
-                                               .plan = -1},
-                        weir_now(weir), &answer);
+            /* As weir_decide; of limits that are shared with other hosts it asks weir serve. */
+            weir_ask(weir,
+                     &(struct weir_request){.method = {request, (size_t)(path - request)},
+                                            .path = {path + 1, (size_t)(end - path - 1)},
+                                            .peer = {peer, strlen(peer)},
+                                            .cost_units = -1,
+                                            .plan = -1},
+                     0, &answer);
             dprintf(caller, "HTTP/1.1 %s\r\n",
-                    answer.outcome == WEIR_DENY ? "429 Too Many Requests" : "200 OK");
+                    answer.outcome != WEIR_DENY          ? "200 OK"
+                    : answer.reason == WEIR_REASON_STORE ? "503 Service Unavailable"
+                                                         : "429 Too Many Requests");
             int n = weir_answer_headers(weir, &answer, WEIR_HEADERS_DEFAULT, headers, buffer,
                                         sizeof buffer);
             for (int i = 0; i < n; i++)

@@ -8,6 +8,8 @@ import time
 
 import pytest
 
+from agent_wire import FakeDaemon, answer, fingerprint
+
 POLICY = pathlib.Path(__file__).resolve().parents[2] / "examples" / "embed" / "policy.yaml"
 
 
@@ -47,6 +49,29 @@ def test_rude_clients_do_not_end_it(server):
             s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             s.sendall(request)
     assert get(server).status in (200, 429)
+
+
+def test_shared_limits_are_asked_of_weir_serve(build, tmp_path, free_port):
+    """One request is decided by a daemon, played here; without it the next is refused, as its policy wants it."""
+    path = tmp_path / "a.sock"
+    (tmp_path / "p.yaml").write_text(f"""version: 1
+store: {{redis: {{url: "redis://127.0.0.1:1/0"}}, agent: "unix:{path}", shared: true, when_gone: closed}}
+limits:
+  - {{name: ip, by: [ip], rate: 10/minute}}
+""")
+    mark = fingerprint(limits=["ip"])
+    reply = lambda n, m, rest: answer(n, mark, verdicts=[dict(capacity=10, remaining=4, reset_ns=6 * 10**9)])
+    with FakeDaemon(path, reply) as daemon:
+        process = subprocess.Popen([build / "examples" / "embed_server", tmp_path / "p.yaml", str(free_port)])
+        try:
+            first = get(free_port)
+            assert (first.status, first.getheader("X-RateLimit-Remaining")) == (200, "4")
+            assert daemon.asked[0].endswith(b"GET/hello127.0.0.1")
+            daemon.close()
+            assert get(free_port).status == 503
+        finally:
+            process.kill()
+            process.wait()
 
 
 @pytest.mark.parametrize("port", ["99999", "0", "-1", "80x", "", "x", "99999999999999999999"])
