@@ -69,6 +69,14 @@ static bool begin(struct wr_engine *engine, const struct what *what, int64_t now
     }
 }
 
+/* What there is of it: an answer has room for far more limits than nearly any request meets. */
+static void copy(struct weir_answer *to, const struct weir_answer *from)
+{
+    memcpy(to, from, offsetof(struct weir_answer, verdicts));
+    memcpy(to->verdicts, from->verdicts, from->count * sizeof from->verdicts[0]);
+    memcpy(to->receipts, from->receipts, from->count * sizeof from->receipts[0]);
+}
+
 static void append(struct wr_asks *asks, struct wr_question *question)
 {
     if (asks->last == NULL)
@@ -90,7 +98,7 @@ static bool go_on(struct wr_question *question, struct weir_answer *answer)
         wr_question_ask(question);
     if (question->state != WR_QUESTION_DONE)
         return false;
-    *answer = question->answer;
+    copy(answer, &question->answer);
     return true;
 }
 
@@ -122,7 +130,7 @@ static bool begin_new(struct wr_asks *asks, const struct what *what, struct weir
         return true;
     }
     question->state = WR_QUESTION_DONE;
-    question->answer = *answer;
+    copy(&question->answer, answer);
     append(asks, question);
     return true;
 }
@@ -138,7 +146,7 @@ static bool begin_again(struct wr_asks *asks, struct wr_question *question, cons
         return go_on(question, answer);
     question->state = WR_QUESTION_DONE;
     wr_question_decided(question, &question->answer);
-    *answer = question->answer;
+    copy(answer, &question->answer);
     return true;
 }
 
@@ -160,7 +168,7 @@ static bool decide(struct wr_asks *asks, const struct what *what, struct weir_an
     asks->at = &question->next;
     if (question->state != WR_QUESTION_DONE)
         return false;
-    *answer = question->answer;
+    copy(answer, &question->answer);
     return true;
 }
 
