@@ -25,6 +25,21 @@ static bool is_known(const struct weir *w, const struct weir_verdict *verdict)
            verdict->plan < wr_policy_plan_count(w->policy);
 }
 
+int wr_answer_spoken(const struct weir_answer *answer)
+{
+    int best = -1;
+
+    if (answer->outcome != WEIR_SHADOW)
+        return answer->decisive < (int)answer->count ? answer->decisive : -1;
+    for (int i = 0; i < (int)answer->count && i < WEIR_LIMITS_MAX; i++) {
+        const struct weir_verdict *v = &answer->verdicts[i];
+        if (v->shadow == 0 &&
+            (best < 0 || v->remaining_units < answer->verdicts[best].remaining_units))
+            best = i;
+    }
+    return best;
+}
+
 static void gather(const struct weir *w, const struct weir_answer *answer, struct wr_standings *out)
 {
     memset(out, 0, sizeof *out);

@@ -24,6 +24,10 @@ static inline bool wr_asked_holds(const struct weir_answer *answer)
     return (answer->receipts[0].word[0] | answer->receipts[0].word[1]) != 0;
 }
 
+/* The verdict to speak of to a caller: answer->decisive, but never a shadow limit's: instead the
+ * enforced one nearest its end. -1: none. */
+int wr_answer_spoken(const struct weir_answer *answer);
+
 /* Are all arguments of a decision within their ranges? */
 bool wr_weir_is_request(const struct weir *w, const struct weir_request *request, int64_t now);
 

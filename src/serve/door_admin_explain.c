@@ -155,7 +155,7 @@ static void put_verdict(struct wr_page *page, const struct weir *w,
     admin_put_ms(page, "delay_ms", v->delay_ns);
     admin_put_ms(page, "reset_ms", reset_ns);
     admin_put_bool(page, "shadow", v->shadow != 0);
-    admin_put_bool(page, "decides", answer->decisive == (int)i);
+    admin_put_bool(page, "decides", wr_answer_spoken(answer) == (int)i);
 }
 
 /* |at|: where in the selection the limit is, if it is. */
@@ -200,13 +200,14 @@ static void put_decision(struct wr_page *page, const struct weir *w,
                          const struct weir_answer *answer)
 {
     bool denied = answer->outcome == WEIR_DENY;
+    int spoken = wr_answer_spoken(answer);
 
     admin_put_name(page, "verdict", outcomes[answer->outcome & 3]);
     admin_put_name(page, "reason", denied ? wr_check_reason(answer->reason) : NULL);
-    admin_put_name(
-        page, "limit",
-        answer->decisive < 0 ? NULL : weir_limit_name(w, answer->verdicts[answer->decisive].limit));
-    admin_put_ms(page, "retry_after_ms", answer->retry_after_ns > 0 ? answer->retry_after_ns : -1);
+    admin_put_name(page, "limit",
+                   spoken < 0 ? NULL : weir_limit_name(w, answer->verdicts[spoken].limit));
+    admin_put_ms(page, "retry_after_ms",
+                 denied && answer->retry_after_ns > 0 ? answer->retry_after_ns : -1);
     admin_put_ms(page, "delay_ms", denied ? 0 : answer->delay_ns);
 }
 

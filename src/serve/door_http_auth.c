@@ -243,6 +243,9 @@ static void deny(struct http_door *door, const struct asked *asked,
  * is told to come back. */
 static void cannot_hold(struct http_door *door, struct weir_answer *answer)
 {
+    for (int i = 0; i < (int)answer->count; i++) /* whose delay it is, and no shadow limit's */
+        if (answer->verdicts[i].shadow == 0 && answer->verdicts[i].delay_ns == answer->delay_ns)
+            answer->decisive = (int16_t)i;
     wr_broker_give_back(door->service.loop, door->service.loop->handle, answer);
     answer->outcome = WEIR_DENY;
     answer->reason = WEIR_REASON_BUSY;

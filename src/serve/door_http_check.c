@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/units.h"
+#include "lib/handle.h"
 #include "policy/rate.h"
 #include "serve/broker.h"
 #include "serve/door_http.h"
@@ -62,6 +63,7 @@ static size_t tell(struct http_door *door, const struct weir_answer *answer,
     told->answer = answer;
     told->plan = NULL;
     if (answer != NULL) {
+        told->spoken = wr_answer_spoken(answer);
         if (door->policy.has_plans)
             told->plan = weir_plan_name(w, answer->plan);
         for (unsigned i = 0; i < answer->count; i++) {

@@ -193,7 +193,7 @@ static bool write_verdict(struct wr_resp_session *session, const struct weir_ver
     wr_resp_int(out, passes ? 1 : 0);
     wr_resp_int(out, unlimited ? -1 : verdict->capacity_units);
     wr_resp_int(out, unlimited ? -1 : verdict->remaining_units);
-    wr_resp_int(out, milliseconds(verdict->retry_after_ns));
+    wr_resp_int(out, passes ? 0 : milliseconds(verdict->retry_after_ns));
     wr_resp_int(out, milliseconds(reset_ns));
     wr_resp_int(out, milliseconds(verdict->delay_ns));
     return true;

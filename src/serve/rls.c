@@ -208,7 +208,7 @@ static void describe_verdict(const struct weir *weir, const struct weir_answer *
 {
     const struct wr_limit *limit =
         &wr_policy_limit(weir->policy, verdict->limit)->by[verdict->plan];
-    bool over = verdict->outcome == WEIR_DENY && verdict->shadow == 0;
+    bool over = verdict->outcome == WEIR_DENY;
     int64_t next_ns, reset_ns;
 
     weir_verdict_times(weir, verdict, answer->decided_ns, &next_ns, &reset_ns);
@@ -223,18 +223,20 @@ static void describe_verdict(const struct weir *weir, const struct weir_answer *
     out->reset_s = wr_max_i64(1, seconds_up(reset_ns));
 }
 
-/* A status for each descriptor: the decisive limit's first, then the others' in their order. */
+/* A status for each descriptor: the limit's to speak of first, then the others' in their order. Of
+ * limits in shadow mode there is none: Envoy tells callers of the one with least remaining. */
 static void describe_answer(const struct weir *weir, const struct weir_answer *answer,
                             struct wr_rate_response *out)
 {
+    int spoken = wr_answer_spoken(answer);
     size_t at = 0;
 
     for (size_t i = 0; i < out->count; i++)
         out->statuses[i] = (struct wr_rate_status){.code = WR_RATE_OK};
-    if (answer->decisive >= 0)
-        describe_verdict(weir, answer, &answer->verdicts[answer->decisive], &out->statuses[at++]);
+    if (spoken >= 0)
+        describe_verdict(weir, answer, &answer->verdicts[spoken], &out->statuses[at++]);
     for (int i = 0; i < answer->count && at < out->count; i++)
-        if (i != answer->decisive)
+        if (i != spoken && answer->verdicts[i].shadow == 0)
             describe_verdict(weir, answer, &answer->verdicts[i], &out->statuses[at++]);
     if (answer->outcome == WEIR_DENY && answer->decisive < 0) /* banned */
         out->statuses[0].code = WR_RATE_OVER_LIMIT;

@@ -59,6 +59,7 @@ const char *wr_check_reason(unsigned reason);
 /* What is told of one answer. */
 struct wr_check_told {
     const struct weir_answer *answer;   /* NULL: not counted (OPTIONS) */
+    int spoken;                         /* index in answer->verdicts of the one to speak of; -1 */
     const char *names[WEIR_LIMITS_MAX]; /* of the limits, as in answer->verdicts */
     int64_t reset_ns[WEIR_LIMITS_MAX];  /* until all of it is available */
     const char *plan;                   /* NULL: the policy has no plans */

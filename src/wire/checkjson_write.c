@@ -94,16 +94,16 @@ static char *put_limit(char *at, const struct wr_check_told *told, unsigned i)
     return put(at, v->shadow != 0 ? ",\"shadow\":true}" : ",\"shadow\":false}");
 }
 
-static char *put_decisive(char *at, const struct wr_check_told *told)
+static char *put_spoken(char *at, const struct wr_check_told *told)
 {
     const struct weir_answer *answer = told->answer;
 
-    if (answer == NULL || answer->decisive < 0 || answer->decisive >= (int)answer->count)
+    if (answer == NULL || told->spoken < 0 || told->spoken >= (int)answer->count)
         return put(at, ",\"limit\":null,\"remaining\":null");
     at = put(at, ",\"limit\":");
-    at = put_name(at, told->names[answer->decisive]);
+    at = put_name(at, told->names[told->spoken]);
     at = put(at, ",\"remaining\":");
-    return put_number(at, answer->verdicts[answer->decisive].remaining_units);
+    return put_number(at, answer->verdicts[told->spoken].remaining_units);
 }
 
 size_t wr_check_write(const struct wr_check_told *told, char *out)
@@ -116,9 +116,9 @@ size_t wr_check_write(const struct wr_check_told *told, char *out)
     char *at = put(out, "{\"verdict\":");
 
     at = put_name(at, outcomes[outcome]);
-    at = put_decisive(at, told);
+    at = put_spoken(at, told);
     at = put(at, ",\"retry_after_ms\":");
-    at = put_wait(at, answer != NULL ? answer->retry_after_ns : 0);
+    at = put_wait(at, answer != NULL && outcome == WEIR_DENY ? answer->retry_after_ns : 0);
     at = put(at, ",\"delay_ms\":");
     at = put_number(at, answer != NULL && outcome != WEIR_DENY ? ceil_ms(answer->delay_ns) : 0);
     at = put(at, ",\"reason\":");

@@ -93,6 +93,24 @@ def test_shadow_and_bans(door):
     assert d.check()["limits"][0]["shadow"] is True
 
 
+def test_what_is_tried_out_is_not_told_to_callers(door):
+    d = door("name: tried, by: [ip], rate: 1/hour, mode: shadow, algorithm: token-bucket",
+             "name: old, by: [ip], rate: 9/hour, algorithm: token-bucket",
+             "name: far, by: [ip], rate: 90/hour, algorithm: token-bucket")
+    got = [d.check() for _ in range(3)]
+    assert [(v["verdict"], v["limit"], v["remaining"], v["retry_after_ms"], v["reason"]) for v in got] == [
+        ("allow", "old", 8, None, None), ("shadow", "old", 7, None, None), ("shadow", "old", 6, None, None)]
+    alone = door("name: tried, by: [ip], rate: 0/hour, mode: shadow").check()
+    assert [alone[m] for m in ("verdict", "limit", "remaining", "retry_after_ms")] == ["shadow", None, None, None]
+
+
+def test_a_delay_that_cannot_be_held_is_not_laid_on_a_shadow_limit(door):
+    d = door("name: tried, by: [ip], rate: 0/hour, mode: shadow",
+             "name: slow, by: [ip], rate: 1/hour queue 2, algorithm: leaky-bucket")
+    assert [d.auth().status for _ in range(2)] == [200, 429]
+    assert d.auth().one("X-Weir-Limit") == "slow"
+
+
 @pytest.mark.parametrize("where,limit,requests", BLOCKS, ids=[block[0] for block in BLOCKS])
 def test_golden_vectors(door, where, limit, requests):
     """Those of each block that come at its first moment, as one array: it is decided at one moment."""

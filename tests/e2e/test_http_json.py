@@ -1,5 +1,6 @@
 """The HTTP door: /json, as envoyproxy/ratelimit answers it."""
 import base64
+import signal
 
 import pytest
 
@@ -55,6 +56,18 @@ def test_nested_and_several(door):
 
 def test_any_method_and_both_spellings(door):
     assert ask(door, [("plan", "free")], method="PUT", hits_addend="2").json()["statuses"][0]["limitRemaining"] == 58
+
+
+def test_a_limit_in_shadow_mode_has_no_status(door):
+    door.write(["name: tried, by: [api_key], rate: 1/hour, mode: shadow, algorithm: token-bucket",
+                "name: mine, by: [api_key], rate: 9/hour, algorithm: token-bucket"])
+    door.daemon.signal(signal.SIGHUP)
+    door.daemon.event("reloaded")
+    for left in 8, 7, 6:
+        got = ask(door, [("api_key", "k")], [("path", "/")], domain="mine").json()
+        assert got["overallCode"] == "OK"
+        assert [s.get("currentLimit", {}).get("name") for s in got["statuses"]] == ["mine", None]
+        assert got["statuses"][0]["limitRemaining"] == left
 
 
 def test_weirs_own_limits_are_reached_too(door):

@@ -273,6 +273,7 @@ static void answers(void **state)
     answer.verdicts[1] = (struct weir_verdict){
         .outcome = WEIR_DENY, .capacity_units = 10, .retry_after_ns = 1000001};
     told = (struct wr_check_told){.answer = &answer,
+                                  .spoken = 1,
                                   .names = {"a", "b"},
                                   .reset_ns = {100000000, 60000000000},
                                   .plan = "pro",
@@ -295,6 +296,32 @@ static void answers(void **state)
                "\"delay_ms\":200,\"reason\":null,\"plan\":null,\"id\":\"ff\",\"limits\":["
                "{\"name\":\"q\",\"verdict\":\"delay\",\"limit\":20,\"remaining\":19,"
                "\"retry_after_ms\":null,\"delay_ms\":200,\"reset_ms\":0,\"shadow\":false}]}");
+}
+
+/* Trying a limit out: the verdict says so, the fields for callers do not speak of it. */
+static void a_shadow_limit_is_not_spoken_of(void **state)
+{
+    static struct weir_answer answer;
+    struct wr_check_told told = {.answer = &answer, .spoken = 1, .names = {"new", "old"}};
+
+    (void)state;
+    answer = (struct weir_answer){
+        .outcome = WEIR_SHADOW, .reason = WEIR_REASON_LIMIT, .count = 2, .retry_after_ns = 627};
+    answer.verdicts[0] = (struct weir_verdict){
+        .outcome = WEIR_DENY, .shadow = 1, .capacity_units = 2, .retry_after_ns = 627};
+    answer.verdicts[1] = (struct weir_verdict){.capacity_units = 10, .remaining_units = 7};
+    assert_written(&told,
+                   "{\"verdict\":\"shadow\",\"limit\":\"old\",\"remaining\":7,"
+                   "\"retry_after_ms\":null,\"delay_ms\":0,\"reason\":null,\"plan\":null,"
+                   "\"limits\":[{\"name\":\"new\",\"verdict\":\"deny\",\"limit\":2,\"remaining\":0,"
+                   "\"retry_after_ms\":1,\"delay_ms\":0,\"reset_ms\":0,\"shadow\":true},"
+                   "{\"name\":\"old\",\"verdict\":\"allow\",\"limit\":10,\"remaining\":7,"
+                   "\"retry_after_ms\":null,\"delay_ms\":0,\"reset_ms\":0,\"shadow\":false}]}");
+    told.spoken = -1;
+    answer.count = 0;
+    assert_written(&told, "{\"verdict\":\"shadow\",\"limit\":null,\"remaining\":null,"
+                          "\"retry_after_ms\":null,\"delay_ms\":0,\"reason\":null,\"plan\":null,"
+                          "\"limits\":[]}");
 }
 
 /* The longest there can be: its length is known, and has to fit. */
@@ -333,6 +360,7 @@ int main(void)
         cmocka_unit_test(a_long_name_is_cut),
         cmocka_unit_test(too_many),
         cmocka_unit_test(answers),
+        cmocka_unit_test(a_shadow_limit_is_not_spoken_of),
         cmocka_unit_test(the_longest_answer_fits),
     };
 
