@@ -51,6 +51,14 @@ static bool is_allowed(const struct finishing *f, unsigned i)
     return charge->remaining >= cost;
 }
 
+/* |lease_ns| of the store's, so short by ours that it is over here first, if our clock is slower by
+ * less than 977 ppm: NTP slews by up to 500. */
+static int64_t by_our_clock(int64_t lease_ns)
+{
+    lease_ns = wr_min_i64(lease_ns, WR_LEASE_TTL_MAX_NS);
+    return lease_ns - lease_ns / 1024;
+}
+
 /* What a lease is to remember of the store's answer. */
 static void learn(struct finishing *f, unsigned i, bool pass)
 {
@@ -61,7 +69,7 @@ static void learn(struct finishing *f, unsigned i, bool pass)
     if (pass && charge->allowed && charge->granted > 0) {
         lease.cost = charge->granted;
         wr_word_change(f->engine->arena, lease, f->now, wr_lease_grant,
-                       asked + wr_min_i64(charge->lease_ns, WR_LEASE_TTL_MAX_NS));
+                       asked + by_our_clock(charge->lease_ns));
     } else if (!charge->allowed && !charge->never) {
         wr_word_change(f->engine->arena, lease, f->now, wr_lease_refuse,
                        asked + wr_min_i64(charge->retry_after_ns, WR_LEASE_TTL_MAX_NS));

@@ -321,6 +321,23 @@ static void test_draining(void **state)
     close_node(&node);
 }
 
+/* A clock that is slower by 500 ppm than the store's must not spend what has ended there. */
+static void test_a_lease_ends_before_the_stores(void **state)
+{
+    struct node node = node_of(HEAD LEASED("all", "100/minute"));
+    const int64_t tick = INT64_C(1) << 22; /* what a lease's end is rounded down to */
+    (void)state;
+
+    node.extra = 9;
+    node.ttl_ns = 20 * tick - T0 % tick; /* nothing is rounded off */
+    (void)request(&node, T0, k);
+    (void)request(&node, T0 + 19 * tick - T0 % tick - 1, k);
+    assert_false(node.asked);
+    (void)request(&node, T0 + node.ttl_ns - node.ttl_ns / 2000, k);
+    assert_true(node.asked);
+    close_node(&node);
+}
+
 static void test_window_ends_a_lease(void **state)
 {
     struct node node = node_of(HEAD LEASED("all", "100/minute"));
@@ -606,6 +623,7 @@ int main(void)
         cmocka_unit_test(test_a_refusal_is_remembered),
         cmocka_unit_test(test_held_units_go_back),
         cmocka_unit_test(test_draining),
+        cmocka_unit_test(test_a_lease_ends_before_the_stores),
         cmocka_unit_test(test_window_ends_a_lease),
         cmocka_unit_test(test_check),
         cmocka_unit_test(test_gone_open),
