@@ -172,12 +172,24 @@ static void request_cancel(struct sim *sim, struct call *call)
     wr_engine_cancel(node->engine, &call->pending, node_now(sim, call->node));
 }
 
+/* The store had taken it all the same. */
+static void give_back_late(struct sim *sim, struct call *call)
+{
+    call->heard = true; /* once */
+    for (unsigned k = 0; k < call->wire.count; k++) {
+        struct taken taken = taken_of(call, k);
+        adjust_send(sim, call->node, &taken, -(taken.charge.cost + taken.charge.granted));
+    }
+}
+
 void request_answered(struct sim *sim, struct call *call)
 {
     if (call_orphaned(sim, call) || call->paused)
         return;
     if (call->finished) {
-        if (sim->broken == BROKEN_TWICE && call->heard)
+        if (!call->heard && call->passed)
+            give_back_late(sim, call);
+        else if (sim->broken == BROKEN_TWICE && call->heard)
             (void)wr_engine_finish(sim->node[call->node].engine, &call->pending, WR_REMOTE_DONE,
                                    sim->setup.nodes, node_now(sim, call->node), &call->answer);
         return;
