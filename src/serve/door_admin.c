@@ -63,13 +63,13 @@ static void readyz(struct http_service *service, struct weir_slice peer,
     wr_page_key(page, "ready");
     wr_page_bool(page, ready);
     wr_page_key(page, "detail");
-    if (ready)
-        (void)snprintf(
-            detail, sizeof detail, "serving%s%s",
-            wr_store_state_gone(wr_server_store_state(service->loop->server), store, sizeof store)
-                ? ", the store is gone: "
-                : "",
-            store);
+    if (detail[0] == '\0')
+        (void)snprintf(detail, sizeof detail, "serving");
+    if (ready &&
+        wr_store_state_gone(wr_server_store_state(service->loop->server), store, sizeof store)) {
+        size_t len = strlen(detail);
+        (void)snprintf(detail + len, sizeof detail - len, ", the store is gone: %s", store);
+    }
     wr_page_name(page, detail);
     wr_page_key(page, "generation");
     wr_page_uint(page, service->loop->handle->generation);

@@ -207,11 +207,9 @@ static void unlock_state(const struct wr_server *server)
 
 bool wr_server_ready(const struct wr_server *server, char *detail, size_t size)
 {
-    bool good;
-
     lock_state(server);
-    good = server->refused[0] == '\0';
-    (void)snprintf(detail, size, "%s%s", good ? "" : "reload refused: ", server->refused);
+    (void)snprintf(detail, size, "%s%s",
+                   server->refused[0] == '\0' ? "" : "reload refused: ", server->refused);
     unlock_state(server);
     if (__atomic_load_n(&server->draining, __ATOMIC_ACQUIRE)) {
         (void)snprintf(detail, size, "draining");
@@ -221,7 +219,8 @@ bool wr_server_ready(const struct wr_server *server, char *detail, size_t size)
         (void)snprintf(detail, size, "starting");
         return false;
     }
-    return good;
+    return true; /* after a refused reload too: the old policy serves, on every node it was sent to
+                  */
 }
 
 void wr_server_reloads(const struct wr_server *server, uint64_t *good, uint64_t *refused)

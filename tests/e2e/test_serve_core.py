@@ -122,7 +122,7 @@ def test_a_bad_policy_is_refused_and_heard_of(serve):
         reason = d.event("reload refused, the old policy stays")["reason"]
         assert reason.startswith(f"{d.policy}:4:") and "error" in reason
         ready = c.ask("ready")
-        assert ready.startswith("no reload refused: ") and reason[:100] in ready
+        assert ready.startswith("yes reload refused: ") and reason[:100] in ready
         assert c.ask("counters").split()[:2] == ["0", "1"]
         assert c.ask("generation") == "1"
         assert c.ask("check 192.0.2.1") == "0 4"

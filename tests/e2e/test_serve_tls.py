@@ -134,7 +134,7 @@ def test_a_bad_certificate_refuses_the_reload(serve, authority, files):
     with connect(d, client(authority)) as c:
         assert common_name(c) == "first"
         assert c.ask("generation") == "1"
-        assert c.ask("ready").startswith("no reload refused")
+        assert c.ask("ready").startswith("yes reload refused")
 
 
 def test_a_key_of_another_certificate_stops_the_start(serve, authority, files):
