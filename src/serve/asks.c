@@ -93,7 +93,7 @@ static void append(struct wr_asks *asks, struct wr_question *question)
 static bool go_on(struct wr_question *question, struct weir_answer *answer)
 {
     if (question->state == WR_QUESTION_ALONE)
-        wr_question_finish_alone(question, WR_TROUBLE_NONE);
+        wr_question_finish_alone(question, question->lost_by);
     else
         wr_question_ask(question);
     if (question->state != WR_QUESTION_DONE)

@@ -37,7 +37,8 @@ struct wr_question {
     uint64_t since_ns;                /* uv_hrtime, when it was begun first */
     uint64_t asked_ns;                /* uv_hrtime, when the store was asked */
     enum wr_question_state state;
-    bool taking; /* ops->take has not returned */
+    enum wr_remote_trouble lost_by; /* ALONE: why the store did not answer whom it waited for */
+    bool taking;                    /* ops->take has not returned */
     struct weir_answer answer;
     struct wr_pending pending;
 };
@@ -88,8 +89,8 @@ void wr_question_free(struct wr_question *question);
 void wr_question_ask(struct wr_question *question);
 /* Complete it without the store. */
 void wr_question_finish_alone(struct wr_question *question, enum wr_remote_trouble trouble);
-/* The lease that it waited for has come, or, if |gone|, never will. */
-void wr_question_landed(struct wr_question *question, bool gone);
+/* The lease that it waited for has come, or, if |gone|, never will: |trouble|. */
+void wr_question_landed(struct wr_question *question, bool gone, enum wr_remote_trouble trouble);
 /* |answer|, of its pending, is complete: count leases that were spent, charge what is owed. */
 void wr_question_decided(struct wr_question *question, const struct weir_answer *answer);
 /* Whoever asked has gone. */

@@ -90,8 +90,9 @@ static void arrive(struct wr_question *question)
         wr_broker_ready(question->broker, asks);
 }
 
-void wr_question_landed(struct wr_question *question, bool gone)
+void wr_question_landed(struct wr_question *question, bool gone, enum wr_remote_trouble trouble)
 {
+    question->lost_by = trouble;
     question->state = gone ? WR_QUESTION_ALONE : WR_QUESTION_AGAIN;
     arrive(question);
 }
@@ -195,8 +196,7 @@ void wr_question_finish_alone(struct wr_question *question, enum wr_remote_troub
 {
     struct wr_broker *d = question->broker;
 
-    if (trouble != WR_TROUBLE_NONE)
-        wr_broker_count(&d->loop->metrics.store.gone[trouble], 1);
+    wr_broker_count(&d->loop->metrics.store.gone[trouble], 1);
     question->pending.call.trouble = trouble;
     complete(question, WR_REMOTE_GONE,
              d->link != NULL ? wr_store_link_nodes(d->link)

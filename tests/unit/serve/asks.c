@@ -407,6 +407,8 @@ static void test_the_lease_that_never_comes(void **unused)
     wr_asks_again(&other.asks);
     assert_true(ask(&other, 1, &answer)); /* it has waited long enough: it asks nobody */
     assert_int_equal(w->fake.calls, 2);
+    assert_int_equal(w->loop.metrics.limit[0][WR_LIMIT_GONE_LOCAL], 2);
+    assert_int_equal(w->loop.metrics.store.gone[WR_TROUBLE_TIMEOUT], 2); /* it lost by the same */
     wr_asks_abandon(&first.asks);
     wr_asks_answered(&other.asks);
     close_world(w);
