@@ -17,6 +17,8 @@
 #include "algo/limit.h"
 #include "weir/weir.h"
 
+struct wr_engine;
+
 /* Who is counted, as every node of a fleet names him: the first 128 bits of a cryptographic hash
  * over the parts of the partition key (not the limit's name: the limits of one caller that count by
  * the same parts lie together). Keys and addresses reach no store in clear. */
@@ -106,6 +108,13 @@ struct wr_backend_ops {
     /* What is under way ends as WR_REMOTE_GONE. Frees the backend, at the latest in later turns of
      * its loop. */
     void (*close)(void *backend);
+    /* The ring, whose nodes are the store; NULL elsewhere. */
+    /* In whose arena the keys that this node owns lie: to be said before the first take, and again
+     * before that engine is freed. */
+    void (*own)(void *backend, const struct wr_engine *engine);
+    /* Hand what this node owns to the others; |left| is called once, when that is done or there is
+     * nobody to hand it to, at the latest by close. Decisions go on meanwhile. */
+    void (*leave)(void *backend, void (*left)(void *context), void *context);
 };
 
 #endif

@@ -28,6 +28,11 @@ int64_t wr_receipt_cost(const struct weir_receipt *receipt)
     return (int64_t)receipt->word[R_COST];
 }
 
+uint64_t wr_receipt_left(const struct weir_receipt *receipt)
+{
+    return receipt->word[R_LEFT];
+}
+
 uint64_t wr_receipt_hash(const struct weir_receipt *receipt)
 {
     return receipt->word[R_HASH];

@@ -67,6 +67,7 @@ void wr_receipt_read_remote(const struct weir_receipt *receipt, struct wr_remote
 /* What a receipt says. */
 bool wr_receipt_taken(const struct weir_receipt *receipt);
 int64_t wr_receipt_cost(const struct weir_receipt *receipt);
+uint64_t wr_receipt_left(const struct weir_receipt *receipt); /* the state, or the stamp */
 uint64_t wr_receipt_hash(const struct weir_receipt *receipt);
 void wr_receipt_clear(struct weir_receipt *receipt);
 

@@ -59,6 +59,12 @@ static inline int store(struct wr_arena *arena, const struct wr_charge *charge, 
     return wr_slot_put(arena, charge->hash, &charge->view, charge->class_id, state, &worth, now);
 }
 
+int wr_word_store(struct wr_arena *arena, const struct wr_charge *charge, uint64_t state,
+                  int64_t now)
+{
+    return store(arena, charge, state, now);
+}
+
 /* The most used algorithms are named, so that the compiler can inline them here. */
 static inline void take(struct wr_charge *charge, int64_t now)
 {

@@ -10,6 +10,10 @@ void wr_word_evaluate(struct wr_arena *arena, struct wr_charge *charge, int64_t 
 /* True when something was taken that can be given back. */
 bool wr_word_commit(struct wr_arena *arena, struct wr_charge *charge, int64_t now);
 
+/* Store |state| for what was evaluated, as wr_slot_put. */
+int wr_word_store(struct wr_arena *arena, const struct wr_charge *charge, uint64_t state,
+                  int64_t now);
+
 /* Both at once, for a charge that stands alone. */
 void wr_word_take(struct wr_arena *arena, struct wr_charge *charge, int64_t now);
 

@@ -19,6 +19,7 @@
 
 #include <string.h>
 
+#include "algo/leasing.h"
 #include "algo/ticks.h"
 #include "remote/script_limit.h"
 
@@ -161,7 +162,7 @@ static bool put_record(struct wr_script_args *args, const struct wr_script_ask *
     put_byte(args, (shadow ? FLAG_SHADOW : 0) | (limit->count_denied ? FLAG_COUNT_DENIED : 0) |
                        (calendar ? FLAG_CALENDAR : 0));
     put_number(args, wr_max_i64(0, wr_min_i64(charge->cost, WEIR_COST_MAX)));
-    put_number(args, wr_script_can_lease(limit) ? wr_max_i64(0, extra) : 0);
+    put_number(args, wr_can_lease(limit) ? wr_max_i64(0, extra) : 0);
     if (!put_parameters(args, charge))
         return false;
     if (calendar)

@@ -11,6 +11,7 @@
 #include "remote/script_limit.h"
 
 #include "algo/concurrency.h"
+#include "algo/leasing.h"
 #include "algo/sliding_log.h"
 #include "algo/ticks.h"
 #include "remote/script.h"
@@ -19,12 +20,7 @@
 
 int64_t wr_script_capacity(const struct wr_limit *limit, int64_t ttl_ns)
 {
-    uint64_t out;
-
-    if (limit->algo != WR_TOKEN_BUCKET || ttl_ns <= 0 || limit->units == 0)
-        return wr_limit_capacity(limit);
-    out = wr_muldiv_ceil((uint64_t)limit->units, (uint64_t)ttl_ns, (uint64_t)limit->window_ns);
-    return out >= (uint64_t)limit->burst ? 0 : limit->burst - (int64_t)out;
+    return wr_limit_capacity(limit) - wr_leasing_reserve(limit, ttl_ns);
 }
 
 /* Until |count| ticks are paid back, at least 1. */

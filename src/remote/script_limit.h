@@ -11,12 +11,6 @@
 /* Fields of a charge's answer, at most; the first is -1 or what was granted. */
 #define WR_SCRIPT_FIELDS_MAX 5
 
-static inline bool wr_script_can_lease(const struct wr_limit *limit)
-{
-    return limit->algo == WR_TOKEN_BUCKET || limit->algo == WR_FIXED_WINDOW ||
-           limit->algo == WR_SLIDING_WINDOW;
-}
-
 /* The raw state |field|, from which |charge| was decided at |now_us|, into what |charge| is
  * answered. False where that is not what the script would have decided. */
 bool wr_script_bucket(struct wr_remote_charge *charge, const int64_t *field, int64_t now_us);
