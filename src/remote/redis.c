@@ -9,7 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "remote/address.h"
 #include "remote/redis_store.h"
+#include "remote/ring.h"
 
 #define BEAT_MS 1000
 
@@ -111,6 +113,7 @@ static void free_store(struct wr_redis_store *store)
         store->router->dispose(store);
     wr_redis_tickets_free(store);
     free_addresses(store);
+    wr_addresses_free(store->ring, 2);
     free(store->prefix);
     free(store->master);
     free(store->user);
@@ -181,6 +184,11 @@ static bool copy_addresses(struct wr_redis_store *out, const struct wr_policy_st
 
 static bool copy_policy(struct wr_redis_store *out, const struct wr_policy_store *store)
 {
+    const struct wr_policy_address ring[2] = {store->self, store->dns};
+
+    out->ring = wr_addresses_copy(ring, 2);
+    if (out->ring == NULL)
+        return false;
     out->deadline_ns = store->deadline_ns;
     out->state.nodes = store->nodes == 0 ? 1 : store->nodes;
     if (!copy_addresses(out, store) || !copy_text(&out->prefix, store->prefix) ||
@@ -202,7 +210,8 @@ static void on_beat(uv_timer_t *timer)
 
     store->router->beat(store, now_ns);
     wr_redis_orders_beat(store, now_ns);
-    wr_redis_members_beat(store, now_ns);
+    if (store->router->encode == NULL)
+        wr_redis_members_beat(store, now_ns);
 }
 
 static void open_handles(struct wr_redis_store *store)
@@ -221,12 +230,15 @@ static const struct wr_backend_ops ops[] = {
     [WR_STORE_REDIS] = {"redis", take, refund, force, drop, state, close_backend},
     [WR_STORE_SENTINEL] = {"sentinel", take, refund, force, drop, state, close_backend},
     [WR_STORE_CLUSTER] = {"cluster", take, refund, force, drop, state, close_backend},
+    [WR_STORE_RING] = {"ring", take, refund, force, drop, state, close_backend, wr_ring_own,
+                       wr_ring_leave},
 };
 
 static const struct wr_redis_router *const routers[] = {
     [WR_STORE_REDIS] = &wr_redis_single,
     [WR_STORE_SENTINEL] = &wr_redis_sentinel,
     [WR_STORE_CLUSTER] = &wr_redis_cluster,
+    [WR_STORE_RING] = &wr_ring_router,
 };
 
 int wr_redis_open(struct wr_backend *out, uv_loop_t *loop, const struct wr_policy_store *policy)
@@ -236,13 +248,14 @@ int wr_redis_open(struct wr_backend *out, uv_loop_t *loop, const struct wr_polic
     *out = (struct wr_backend){0};
     if (store == NULL)
         return WEIR_ENOMEM;
-    assert(policy->address_count > 0); /* the policy holds that */
+    /* The policy holds that. */
+    assert(policy->address_count > 0 || policy->kind == WR_STORE_RING);
+    store->greeting_count = policy->kind == WR_STORE_RING ? 0 : 1;
     if (!wr_redis_tickets_init(store) || !copy_policy(store, policy) ||
-        !wr_redis_load_command(&store->greeting[0])) {
+        (store->greeting_count > 0 && !wr_redis_load_command(&store->greeting[0]))) {
         free_store(store);
         return WEIR_ENOMEM;
     }
-    store->greeting_count = 1;
     store->loop = loop;
     store->router = routers[policy->kind];
     wr_remote_member(store->member);

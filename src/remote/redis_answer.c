@@ -48,7 +48,7 @@ static void load_again(struct wr_redis_ticket *ticket, struct wr_redis_link *lin
     struct wr_redis_node *node = ticket->node;
     const struct wr_redis_greeting *load = &ticket->store->greeting[0];
 
-    if (ticket->script_tries++ >= WR_REDIS_SCRIPT_TRIES) {
+    if (load->bytes == NULL || ticket->script_tries++ >= WR_REDIS_SCRIPT_TRIES) {
         gone(ticket, WR_TROUBLE_PROTOCOL);
         return;
     }
@@ -116,14 +116,32 @@ static void give_back_late(struct wr_redis_ticket *ticket)
     wr_redis_give_back(ticket->store, charges, wr_redis_charged(charges, ticket->asked));
 }
 
-static void on_late_answer(struct wr_redis_ticket *ticket, const struct redisReply *reply)
+static void late(struct wr_redis_ticket *ticket, bool passed)
 {
-    bool passed;
-
-    if (ticket->op == WR_REDIS_TAKE && wr_redis_decode(ticket, reply, &passed) == WR_SCRIPT_DONE &&
-        passed)
+    if (ticket->op == WR_REDIS_TAKE && passed)
         give_back_late(ticket);
     wr_redis_finish(ticket, WR_REMOTE_GONE, WR_TROUBLE_NONE);
+}
+
+static void on_late_answer(struct wr_redis_ticket *ticket, const struct redisReply *reply)
+{
+    bool passed = false;
+
+    if (ticket->op == WR_REDIS_TAKE && wr_redis_decode(ticket, reply, &passed) != WR_SCRIPT_DONE)
+        passed = false;
+    late(ticket, passed);
+}
+
+void wr_redis_decided(struct wr_redis_ticket *ticket, bool passed)
+{
+    if (ticket->late)
+        late(ticket, passed);
+    else if (ticket->call != NULL)
+        settle(ticket, passed);
+    else if (ticket->left != 0)
+        (void)wr_redis_advance(ticket); /* an order that is done by and by */
+    else
+        wr_redis_finish(ticket, WR_REMOTE_DONE, WR_TROUBLE_NONE);
 }
 
 static void on_answer(struct wr_redis_ticket *ticket, const struct redisReply *reply)
@@ -140,12 +158,8 @@ static void on_answer(struct wr_redis_ticket *ticket, const struct redisReply *r
         again(ticket);
     else if (result == WR_SCRIPT_AGAIN)
         gone(ticket, WR_TROUBLE_PROTOCOL);
-    else if (ticket->call != NULL)
-        settle(ticket, passed);
-    else if (ticket->left != 0)
-        (void)wr_redis_advance(ticket); /* an order that is done by and by */
     else
-        wr_redis_finish(ticket, WR_REMOTE_DONE, WR_TROUBLE_NONE);
+        wr_redis_decided(ticket, passed);
 }
 
 void wr_redis_on_reply(void *context, struct wr_redis_link *link, const struct redisReply *reply)

@@ -106,6 +106,8 @@ size_t wr_redis_encode(struct wr_redis_store *store, struct wr_redis_ticket *tic
     uint32_t shadow;
     unsigned count;
 
+    if (store->router->encode != NULL)
+        return store->router->encode(store, ticket);
     if (ticket->op == WR_REDIS_MEMBERS)
         return wr_redis_members_encode(store);
     charges = charges_of(ticket, &count, &shadow, copy);
@@ -125,6 +127,8 @@ enum wr_script_result wr_redis_decode(struct wr_redis_ticket *ticket,
     unsigned count;
 
     *passed = false;
+    if (ticket->store->router->decode != NULL)
+        return ticket->store->router->decode(ticket, reply, passed);
     if (ticket->op == WR_REDIS_REFUND || ticket->op == WR_REDIS_DROP)
         return reply->type == REDIS_REPLY_ARRAY ? WR_SCRIPT_DONE : WR_SCRIPT_NONSENSE;
     charges = charges_of(ticket, &count, &shadow, copy);

@@ -118,7 +118,7 @@ static bool send_command(struct wr_redis_ticket *ticket)
     struct wr_redis_link *link = ticket->node->link;
     size_t len = wr_redis_encode(store, ticket);
 
-    if (len == 0 || (ticket->asking && !send_asking(link)) ||
+    if (len == 0 || (ticket->asking && store->router->encode == NULL && !send_asking(link)) ||
         !wr_redis_link_send(link, store->scratch, len, wr_redis_on_reply, ticket))
         return false;
     ticket->sent = true;
@@ -134,6 +134,9 @@ enum wr_remote_trouble wr_redis_dispatch(struct wr_redis_ticket *ticket)
     if (node == NULL)
         node = ticket->node = ticket->store->router->route(ticket->store, ticket);
     ticket->paused = false;
+    if (node == NULL && ticket->store->router->here != NULL &&
+        ticket->store->router->here(ticket->store, ticket))
+        return WR_TROUBLE_NONE;
     if (node == NULL)
         return ticket->store->unroutable ? WR_TROUBLE_BREAKER : WR_TROUBLE_NONE;
     if (!wr_breaker_closed(&node->breaker))

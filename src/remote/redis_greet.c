@@ -22,7 +22,7 @@ static bool add(struct wr_redis_greets *greets, int argc, const char **argv)
     return true;
 }
 
-static bool read_password(const char *path, char out[WR_REDIS_PASSWORD_MAX])
+bool wr_redis_read_password(const char *path, char out[WR_REDIS_PASSWORD_MAX])
 {
     FILE *file = fopen(path, "re");
     bool ok;
@@ -43,7 +43,7 @@ static bool add_auth(struct wr_redis_greets *greets, const struct wr_redis_login
     bool ok;
 
     if (login->password_file != NULL) {
-        if (!read_password(login->password_file, from_file))
+        if (!wr_redis_read_password(login->password_file, from_file))
             return false;
         password = from_file;
     }

@@ -24,6 +24,9 @@ extern const struct wr_redis_greeting wr_redis_greet_auth;
 
 /* False: no memory, or the password file cannot be read. Free it in either case. */
 bool wr_redis_greets_make(struct wr_redis_greets *greets, const struct wr_redis_login *login);
+/* The first line of the file at |path|. False: it cannot be read; |out| is "" then. */
+bool wr_redis_read_password(const char *path, char out[WR_REDIS_PASSWORD_MAX]);
+
 void wr_redis_greets_free(struct wr_redis_greets *greets);
 
 #endif

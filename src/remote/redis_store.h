@@ -87,11 +87,20 @@ struct wr_redis_router {
     void (*beat)(struct wr_redis_store *store, int64_t now_ns);
     void (*stop)(struct wr_redis_store *store);    /* also when start failed */
     void (*dispose)(struct wr_redis_store *store); /* its memory; NULL: it has none */
+    /* A store that is no Redis: its own commands and answers, as wr_redis_encode and decode. NULL:
+     * the script's. */
+    size_t (*encode)(struct wr_redis_store *store, struct wr_redis_ticket *ticket);
+    enum wr_script_result (*decode)(struct wr_redis_ticket *ticket, const struct redisReply *reply,
+                                    bool *passed);
+    /* True: what |ticket| asks is this process's own to decide, and will be (wr_redis_decided), in
+     * this turn or the next; it counts as sent. */
+    bool (*here)(struct wr_redis_store *store, struct wr_redis_ticket *ticket);
 };
 
 extern const struct wr_redis_router wr_redis_single;
 extern const struct wr_redis_router wr_redis_sentinel;
 extern const struct wr_redis_router wr_redis_cluster;
+extern const struct wr_redis_router wr_ring_router;
 
 /* One server. */
 struct wr_redis_node {
@@ -115,6 +124,7 @@ struct wr_redis_store {
     /* Copies of what the policy says. */
     struct wr_policy_address *addresses;
     size_t address_count;
+    struct wr_policy_address *ring; /* self and dns */
     char *prefix, *master, *sentinel_password;
     char *user, *password, *password_file;
     struct wr_redis_login login, sentinel_login;
@@ -220,6 +230,8 @@ void wr_redis_note(struct wr_redis_store *store, const struct wr_redis_node *nod
 
 /* What came back for the ticket that is |context|. */
 void wr_redis_on_reply(void *context, struct wr_redis_link *link, const struct redisReply *reply);
+/* The charges of |ticket->asked| have been answered. |passed|: those that allow were taken. */
+void wr_redis_decided(struct wr_redis_ticket *ticket, bool passed);
 
 /* ---- redis_node.c --------------------------------------------------------------------------- */
 

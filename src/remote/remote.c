@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "remote/memcached.h"
 #include "remote/redis.h"
+#include "remote/ring.h"
 
 typedef int open_fn(struct wr_backend *out, uv_loop_t *loop, const struct wr_policy_store *store);
 
@@ -15,7 +16,7 @@ static open_fn *const backends[] = {
     [WR_STORE_SENTINEL] = wr_redis_open,
     [WR_STORE_CLUSTER] = wr_redis_open,
     [WR_STORE_MEMCACHED] = wr_memcached_open,
-    [WR_STORE_RING] = NULL,
+    [WR_STORE_RING] = wr_ring_open,
 };
 
 int wr_remote_open(struct wr_backend *out, uv_loop_t *loop, const struct wr_policy_store *store)

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/engine.h"
 #include "remote/remote.h"
 
 #define IN_FLIGHT_MAX 8192
@@ -17,11 +18,11 @@ static struct {
     struct wr_policy_address addresses[16];
     struct wr_policy_store store;
     int64_t calls, units, window_ns, cost, keys, first_key, seconds_ms;
-    unsigned in_flight, charges;
+    unsigned in_flight, charges, wait_nodes;
     enum wr_algo algo;
     bool spread;    /* each charge of a call under a key of its own */
     bool give_back; /* what was allowed is given back at once */
-    bool quiet;
+    bool quiet, stay;
     int64_t rate; /* calls a second; 0: as fast as answers come */
 } option = {
     .store = {.kind = WR_STORE_REDIS,
@@ -50,6 +51,8 @@ struct tally {
     uint64_t troubles[WR_TROUBLES];
 };
 
+static const char *arena_path;
+static uv_signal_t terminated;
 static struct wr_backend backend;
 static struct wr_limit limit;
 static struct slot slots[IN_FLIGHT_MAX];
@@ -98,6 +101,8 @@ static void end(void)
     backend.ops->close(backend.context);
     uv_close((uv_handle_t *)&slicer, NULL);
     uv_close((uv_handle_t *)&pacer, NULL);
+    if (option.store.kind == WR_STORE_RING)
+        uv_close((uv_handle_t *)&terminated, NULL);
 }
 
 static bool time_is_up(void)
@@ -169,12 +174,75 @@ static void ask(struct slot *slot)
     backend.ops->take(backend.context, call);
 }
 
+/* ---- ring ----------------------------------------------------------------------------------- */
+
+static struct wr_policy *ring_policy;
+static struct wr_arena *ring_arena;
+static struct wr_engine *ring_engine;
+
+static bool open_ring(void)
+{
+    static const char text[] = "version: 1\nlimits:\n  - {name: any, by: [ip], rate: 1/second}\n";
+    const struct wr_arena_options options = {.path = arena_path,
+                                             .size_bytes = UINT64_C(64) << 20,
+                                             .node_share = 30,
+                                             .judge = wr_engine_judge};
+    struct wr_diag diag;
+
+    wr_diag_init(&diag, "driver");
+    if (wr_policy_load_text(&ring_policy, text, sizeof text - 1, &diag) != 0 ||
+        wr_arena_open(&ring_arena, &options, NULL) != 0 ||
+        wr_engine_new(&ring_engine, ring_policy, ring_arena) != 0)
+        return false;
+    backend.ops->own(backend.context, ring_engine);
+    return true;
+}
+
+static void close_ring(void)
+{
+    wr_engine_free(ring_engine);
+    wr_arena_close(ring_arena);
+    wr_policy_free(ring_policy);
+}
+
+static void on_left(void *context)
+{
+    (void)context;
+    option.calls = 0;
+    option.stay = false;
+}
+
+/* SIGTERM: hand over, deciding on meanwhile, then end. */
+static void on_terminated(uv_signal_t *signal, int number)
+{
+    (void)signal;
+    (void)number;
+    option.stay = true;
+    backend.ops->leave(backend.context, on_left, NULL);
+}
+
+static bool sees_enough(void)
+{
+    struct wr_backend_state state;
+
+    if (option.wait_nodes == 0)
+        return true;
+    backend.ops->state(backend.context, &state);
+    if (state.nodes != option.wait_nodes || !state.reachable)
+        return false;
+    option.wait_nodes = 0;
+    started_ns = uv_hrtime();
+    return true;
+}
+
 /* Calls begin here, never from done: one that is refused at once would recurse. */
 static void on_pace(uv_timer_t *timer)
 {
     uint64_t passed_ms = (uv_hrtime() - started_ns) / 1000000;
     (void)timer;
 
+    if (!sees_enough())
+        return;
     for (unsigned i = 0; i < option.in_flight && !over; i++) {
         if (asked >= option.calls || time_is_up())
             break;
@@ -183,7 +251,7 @@ static void on_pace(uv_timer_t *timer)
         if (!slots[i].busy)
             ask(&slots[i]);
     }
-    if (asked >= option.calls || time_is_up())
+    if ((asked >= option.calls || time_is_up()) && !option.stay)
         end();
 }
 
@@ -197,9 +265,8 @@ static void on_slice(uv_timer_t *timer)
 
 /* ---- options -------------------------------------------------------------------------------- */
 
-static void add_address(char *text)
+static void read_address(char *text, struct wr_policy_address *address)
 {
-    struct wr_policy_address *address = &option.addresses[option.store.address_count++];
     char *colon = strrchr(text, ':');
 
     address->text = text;
@@ -207,17 +274,24 @@ static void add_address(char *text)
         address->path = text;
         return;
     }
-    if (colon == NULL || option.store.address_count > 15)
+    if (colon == NULL)
         exit(2);
     *colon = '\0';
     address->host = text;
     address->port = (uint16_t)strtoul(colon + 1, NULL, 10);
 }
 
+static void add_address(char *text)
+{
+    if (option.store.address_count > 15)
+        exit(2);
+    read_address(text, &option.addresses[option.store.address_count++]);
+}
+
 static void set(int which, char *value)
 {
     static char nothing[] = "0"; /* of options without a value */
-    static const char *const kinds[] = {"redis", "sentinel", "cluster", "memcached"};
+    static const char *const kinds[] = {"redis", "sentinel", "cluster", "memcached", "ring"};
     int64_t number;
 
     if (value == NULL)
@@ -293,6 +367,21 @@ static void set(int which, char *value)
     case 'g':
         option.give_back = true;
         break;
+    case 'l':
+        read_address(value, &option.store.self);
+        break;
+    case 'N':
+        read_address(value, &option.store.dns);
+        break;
+    case 'y':
+        option.stay = true;
+        break;
+    case 'e':
+        arena_path = value;
+        break;
+    case 'w':
+        option.wait_nodes = (unsigned)number;
+        break;
     case 'q':
         option.quiet = true;
         break;
@@ -327,6 +416,11 @@ static void read_options(int argc, char **argv)
         {"give-back", 0, NULL, 'g'},
         {"quiet", 0, NULL, 'q'},
         {"first-key", 1, NULL, 'F'},
+        {"self", 1, NULL, 'l'},       /* ring: the address of this node, */
+        {"arena", 1, NULL, 'e'},      /* and where its keys lie; none: memory */
+        {"wait-nodes", 1, NULL, 'w'}, /* calls begin when so many are seen */
+        {"dns", 1, NULL, 'N'},
+        {"stay", 0, NULL, 'y'}, /* until SIGTERM, whatever has been asked */
         {0},
     };
     int which;
@@ -354,11 +448,18 @@ int main(int argc, char **argv)
         fprintf(stderr, "driver: no such backend\n");
         return 2;
     }
+    if (option.store.kind == WR_STORE_RING) {
+        if (!open_ring())
+            return 2;
+        (void)uv_signal_init(&loop, &terminated);
+        (void)uv_signal_start(&terminated, on_terminated, SIGTERM);
+    }
     started_ns = uv_hrtime();
     (void)uv_timer_init(&loop, &slicer);
     (void)uv_timer_init(&loop, &pacer);
     (void)uv_timer_start(&slicer, on_slice, SLICE_MS, SLICE_MS);
     (void)uv_timer_start(&pacer, on_pace, 0, 1);
     (void)uv_run(&loop, UV_RUN_DEFAULT);
+    close_ring();
     return uv_loop_close(&loop) == 0 ? 0 : 1;
 }

@@ -1,0 +1,26 @@
+/* ring.h - shared limits among the nodes themselves: each key has an owner, which counts it in its
+ * own arena. */
+#ifndef WR_REMOTE_RING_H
+#define WR_REMOTE_RING_H
+
+#include "remote/remote.h"
+
+/* As wr_remote_open, of a store of kind WR_STORE_RING. Listens at its address, for itself, in each
+ * loop that opens one. WEIR_EINVAL too: an address beyond loopback, and no password. */
+int wr_ring_open(struct wr_backend *out, uv_loop_t *loop, const struct wr_policy_store *store);
+
+/* Of struct wr_backend_ops. */
+void wr_ring_own(void *backend, const struct wr_engine *engine);
+void wr_ring_leave(void *backend, void (*left)(void *context), void *context);
+
+/* Tests: what time it is for keys owned here. NULL: the arena's clock. */
+void wr_ring_clock(void *backend, int64_t (*now_ns)(void *context), void *context);
+
+/* Tests: is the node ready, and are no keys on their way as far as it knows? */
+bool wr_ring_is_settled(const void *backend);
+
+/* Which address owns |tag| as this node sees it. */
+void wr_ring_owner_of(const void *backend, const unsigned char tag[WR_TAG_BYTES], char *out,
+                      size_t size);
+
+#endif

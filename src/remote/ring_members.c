@@ -1,0 +1,212 @@
+/* ring_members.c - who is in the ring, and whose a key is.
+ *
+ * Idea. Rendezvous hashing: a key's owner is the node for which a hash of node and tag is greatest.
+ * A node that comes or goes moves only its own keys. Two sets of nodes are kept apart:
+ *
+ *   routed    those that keys are asked at: ready, or leaving (they still have most of theirs)
+ *   targeted  those that keys belong to: ready, or joining; not leaving
+ *
+ * Who is asked for a key that he does not have, and that belongs to another, says so (MOVED). So
+ * while keys move from the owners of before to those of after, each key has one node that counts
+ * it: the old one until it is handed over, the new one from then on.
+ *
+ *   unheard   a node not heard of since this one started: as joining, until it is dead
+ *   alive     as it says it is
+ *   dead      WR_RING_MISSES_MAX beats of silence: its keys belong to the next
+ *
+ * Bounds. Views may differ for as long as a death takes to be noticed (MISSES_MAX + 1 beats) and
+ * news to travel (one beat). A key may then be counted in two places, so admits at most one more
+ * limit for each death; when views agree again both counts are added up.
+ *
+ * Invariants.
+ *   1. This node is in its own sets by its status alone.
+ *   2. A dead node is not asked, but greeted at each connection: that is how it returns.
+ *
+ * Rejected: a ring of virtual nodes (needs memory and balances worse: Thaler and Ravishankar, "A
+ * name-based mapping scheme for rendezvous", 1998); gossip and quorums (a limit is worth a bound,
+ * not a consensus). */
+#include <stdio.h>
+#include <string.h>
+
+#include "remote/ring_store.h"
+
+#define UNSETTLED_NS (10 * WR_NS_PER_S)
+
+/* ---- sets ------------------------------------------------------------------------------------ */
+
+static enum wr_ring_status status_of(const struct wr_ring_peer *peer)
+{
+    return peer->node == NULL ? wr_ring_keys_status(peer->ring->keys) : peer->status;
+}
+
+static bool targets(const struct wr_ring_peer *peer)
+{
+    enum wr_ring_status status = status_of(peer);
+
+    return peer->standing != WR_RING_DEAD && (status == WR_RING_JOINING || status == WR_RING_READY);
+}
+
+static bool routes(const struct wr_ring_peer *peer)
+{
+    enum wr_ring_status status = status_of(peer);
+
+    return peer->standing == WR_RING_ALIVE &&
+           (status == WR_RING_READY || status == WR_RING_LEAVING);
+}
+
+/* Before anybody is ready, all that may be there are asked. */
+static void set_routes(struct wr_ring *ring)
+{
+    bool any = false;
+
+    for (unsigned i = 0; i < WR_RING_PEERS_MAX; i++) {
+        struct wr_ring_peer *peer = &ring->peers[i];
+        peer->routed = peer->ring != NULL && routes(peer);
+        any = any || peer->routed;
+    }
+    for (unsigned i = 0; i < WR_RING_PEERS_MAX && !any; i++)
+        ring->peers[i].routed = ring->peers[i].targeted;
+}
+
+void wr_ring_view(struct wr_ring *ring)
+{
+    unsigned nodes = 0;
+    bool changed = false;
+
+    for (unsigned i = 0; i < WR_RING_PEERS_MAX; i++) {
+        struct wr_ring_peer *peer = &ring->peers[i];
+        bool targeted = peer->ring != NULL && targets(peer);
+        changed = changed || targeted != peer->targeted;
+        peer->targeted = targeted;
+        nodes += targeted;
+    }
+    set_routes(ring);
+    ring->store->state.nodes = nodes > 0 ? nodes : 1;
+    if (changed) {
+        ring->generation++;
+        ring->changed_ns = wr_redis_now_ns();
+    }
+    wr_ring_tell(ring);
+    for (unsigned i = 1; changed && i < WR_RING_PEERS_MAX; i++)
+        if (ring->peers[i].ring != NULL && !ring->peers[i].routed)
+            wr_redis_reroute(ring->store, ring->peers[i].node);
+}
+
+bool wr_ring_unsettled(const struct wr_ring *ring)
+{
+    for (unsigned i = 0; i < WR_RING_PEERS_MAX; i++) {
+        const struct wr_ring_peer *peer = &ring->peers[i];
+        if (peer->ring != NULL && peer->routed != peer->targeted)
+            return true;
+    }
+    return wr_redis_now_ns() - ring->changed_ns < UNSETTLED_NS;
+}
+
+/* ---- owners ---------------------------------------------------------------------------------- */
+
+static uint64_t weight(const struct wr_ring_peer *peer, const unsigned char *tag)
+{
+    struct wr_sip sip = peer->sip;
+
+    wr_sip_part(&sip, 0, tag, WR_TAG_BYTES);
+    return wr_sip_finish(sip);
+}
+
+static struct wr_ring_peer *best(struct wr_ring *ring, const unsigned char *tag, bool routed)
+{
+    struct wr_ring_peer *found = NULL;
+    uint64_t most = 0;
+
+    for (unsigned i = 0; i < WR_RING_PEERS_MAX; i++) {
+        struct wr_ring_peer *peer = &ring->peers[i];
+        uint64_t w;
+        if (!(routed ? peer->routed : peer->targeted))
+            continue;
+        w = weight(peer, tag);
+        /* Equal weights, once in 2^64: the greater name. */
+        if (found == NULL || w > most || (w == most && strcmp(peer->id, found->id) > 0)) {
+            found = peer;
+            most = w;
+        }
+    }
+    return found;
+}
+
+struct wr_ring_peer *wr_ring_route(struct wr_ring *ring, const unsigned char tag[WR_TAG_BYTES])
+{
+    return best(ring, tag, true);
+}
+
+struct wr_ring_peer *wr_ring_target(struct wr_ring *ring, const unsigned char tag[WR_TAG_BYTES])
+{
+    return best(ring, tag, false);
+}
+
+/* ---- how it stands --------------------------------------------------------------------------- */
+
+void wr_ring_tell(struct wr_ring *ring)
+{
+    const struct wr_ring_peer *missing = NULL, *denied = NULL;
+    bool alone = true; /* then it is we who have another password, not they */
+
+    for (unsigned i = 1; i < WR_RING_PEERS_MAX; i++) {
+        const struct wr_ring_peer *peer = &ring->peers[i];
+        if (peer->ring != NULL && peer->standing == WR_RING_ALIVE && peer->routed &&
+            (peer->node->link == NULL || !wr_breaker_closed(&peer->node->breaker)))
+            missing = peer;
+        if (peer->ring != NULL && peer->denied)
+            denied = peer;
+        alone = alone && (peer->ring == NULL || peer->standing != WR_RING_ALIVE);
+    }
+    if (!ring->listening)
+        return; /* the reason is there already */
+    if (denied != NULL && alone)
+        wr_redis_note(ring->store, denied->node, "it refuses us: WRONGPASS");
+    else if (missing == NULL)
+        wr_redis_note(ring->store, NULL, NULL);
+    else
+        wr_redis_note(ring->store, missing->node,
+                      "no answer; its keys are not counted until it is "
+                      "dead");
+}
+
+/* ---- beats ----------------------------------------------------------------------------------- */
+
+static void beat_peer(struct wr_ring_peer *peer)
+{
+    if (peer->heard) {
+        peer->misses = 0;
+    } else if (peer->standing != WR_RING_DEAD && ++peer->misses >= WR_RING_MISSES_MAX) {
+        peer->standing = WR_RING_DEAD;
+        peer->synced = 0;
+        if (peer->node->link != NULL && wr_redis_link_is_up(peer->node->link))
+            wr_redis_node_drop(peer->node, WR_TROUBLE_TIMEOUT, "silent, taken for dead");
+    }
+    peer->heard = false;
+}
+
+/* Have all that may have keys of ours handed them over? */
+static bool has_joined(struct wr_ring *ring, int64_t now_ns)
+{
+    if (now_ns - wr_ring_keys_since_ns(ring->keys) >= WR_RING_JOIN_NS)
+        return true;
+    for (unsigned i = 1; i < WR_RING_PEERS_MAX; i++) {
+        struct wr_ring_peer *peer = &ring->peers[i];
+        if (peer->ring != NULL && peer->standing != WR_RING_DEAD && peer->status != WR_RING_LEFT &&
+            !wr_ring_keys_is_synced(ring->keys, peer->id))
+            return false;
+    }
+    return true;
+}
+
+void wr_ring_members_beat(struct wr_ring *ring, int64_t now_ns)
+{
+    for (unsigned i = 1; i < WR_RING_PEERS_MAX; i++)
+        if (ring->peers[i].ring != NULL)
+            beat_peer(&ring->peers[i]);
+    if (wr_ring_keys_status(ring->keys) == WR_RING_JOINING && has_joined(ring, now_ns)) {
+        wr_ring_keys_set_status(ring->keys, WR_RING_READY);
+        wr_ring_announce(ring);
+    }
+    wr_ring_view(ring);
+}

@@ -1,0 +1,303 @@
+/* ring_peers.c - the other nodes: opened from a list or from what a name stands for, greeted as
+ * soon as they are connected and at every beat, heard of by their answers.
+ *
+ * Idea. HELLO says who we are and how we stand, and is answered by the same: it is greeting, health
+ * check and news in one. A change of our own standing is told to all at once.
+ *
+ * Invariants.
+ *   1. peers[0] is this node. A peer's place is not reused while its node is open.
+ *   2. A node counts as heard of by its answers only: that it can reach us does not say that we
+ *      reach it.
+ *   3. A name that is not found, or not for the moment, removes nobody. */
+#include <netdb.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "remote/ring_store.h"
+
+#define DNS_NS (5 * WR_NS_PER_S)
+
+/* ---- who ------------------------------------------------------------------------------------- */
+
+struct wr_ring_peer *wr_ring_peer_at(struct wr_ring *ring, const char *host, uint16_t port)
+{
+    for (unsigned i = 0; i < WR_RING_PEERS_MAX; i++) {
+        struct wr_ring_peer *peer = &ring->peers[i];
+        if (peer->ring != NULL && peer->port == port && strcmp(peer->host, host) == 0)
+            return peer;
+    }
+    return NULL;
+}
+
+struct wr_ring_peer *wr_ring_peer_of(struct wr_ring *ring, const struct wr_redis_node *node)
+{
+    for (unsigned i = 1; i < WR_RING_PEERS_MAX; i++)
+        if (ring->peers[i].ring != NULL && ring->peers[i].node == node)
+            return &ring->peers[i];
+    return NULL;
+}
+
+static struct wr_ring_peer *peer_named(struct wr_ring *ring, struct weir_slice id)
+{
+    for (unsigned i = 1; i < WR_RING_PEERS_MAX; i++) {
+        struct wr_ring_peer *peer = &ring->peers[i];
+        if (peer->ring != NULL && strlen(peer->id) == id.len &&
+            memcmp(peer->id, id.ptr, id.len) == 0)
+            return peer;
+    }
+    return NULL;
+}
+
+/* The same spelling for the same address. */
+static void spell(char out[WR_REDIS_HOST_MAX], const char *host)
+{
+    unsigned char bytes[16];
+
+    (void)snprintf(out, WR_REDIS_HOST_MAX, "%s", host);
+    if (uv_inet_pton(AF_INET, host, bytes) == 0)
+        (void)uv_inet_ntop(AF_INET, bytes, out, WR_REDIS_HOST_MAX);
+    else if (uv_inet_pton(AF_INET6, host, bytes) == 0)
+        (void)uv_inet_ntop(AF_INET6, bytes, out, WR_REDIS_HOST_MAX);
+}
+
+static bool fill(struct wr_ring *ring, struct wr_ring_peer *peer, const char *host, uint16_t port)
+{
+    *peer = (struct wr_ring_peer){.ring = ring, .port = port};
+    spell(peer->host, host);
+    if ((size_t)snprintf(peer->id, sizeof peer->id, "%.*s:%u", WR_RING_ID_MAX - 6, peer->host,
+                         (unsigned)port) >= sizeof peer->id)
+        return false;
+    /* Not secret: tags are. */
+    peer->sip = wr_sip_init((struct wr_sip_key){{1, 2}});
+    wr_sip_part(&peer->sip, 1, peer->id, strlen(peer->id));
+    return true;
+}
+
+static bool open_peer(struct wr_ring *ring, const char *host, uint16_t port)
+{
+    struct wr_ring_peer *peer = NULL;
+    struct wr_redis_address address = {.port = port};
+    char spelled[WR_REDIS_HOST_MAX];
+
+    spell(spelled, host);
+    peer = wr_ring_peer_at(ring, spelled, port);
+    if (peer != NULL) {
+        peer->named = true;
+        return true;
+    }
+    for (unsigned i = 1; i < WR_RING_PEERS_MAX && peer == NULL; i++)
+        if (ring->peers[i].ring == NULL)
+            peer = &ring->peers[i];
+    if (peer == NULL || !fill(ring, peer, host, port))
+        return false;
+    address.host = peer->host;
+    peer->named = true;
+    peer->node = wr_redis_node_open(ring->store, &address);
+    if (peer->node == NULL)
+        peer->ring = NULL;
+    return peer->node != NULL;
+}
+
+static void close_peer(struct wr_ring_peer *peer)
+{
+    struct wr_redis_node *node = peer->node;
+    struct wr_redis_store *store = peer->ring->store;
+
+    *peer = (struct wr_ring_peer){0};
+    wr_redis_node_close(node);
+    if (!store->closing)
+        wr_redis_reroute(store, node);
+}
+
+/* ---- greeting -------------------------------------------------------------------------------- */
+
+size_t wr_ring_hello(const struct wr_ring *ring, char *out, size_t size)
+{
+    const struct wr_ring_peer *self = &ring->peers[0];
+    const struct wr_ring_hello hello = {.status = wr_ring_keys_status(ring->keys),
+                                        .incarnation = wr_ring_keys_incarnation(ring->keys),
+                                        .id = {self->id, strlen(self->id)}};
+
+    return wr_ring_hello_write(out, size, &hello);
+}
+
+size_t wr_ring_command(char *out, size_t size, const char *name, const char *bytes, size_t len)
+{
+    struct wr_resp_out resp = {.bytes = out, .size = size};
+
+    wr_resp_array(&resp, 2);
+    wr_resp_text(&resp, name);
+    wr_resp_bulk(&resp, (struct weir_slice){bytes, len});
+    return resp.full ? 0 : resp.len;
+}
+
+/* How a node says it stands. A new incarnation knows nothing of what we handed to the last. */
+static void stands(struct wr_ring_peer *peer, const struct wr_ring_hello *hello)
+{
+    peer->status = hello->status;
+    peer->incarnation = hello->incarnation;
+    if (peer->synced != hello->incarnation)
+        peer->synced = 0;
+}
+
+void wr_ring_wake(struct wr_ring_peer *peer)
+{
+    const struct wr_redis_address address = {.host = peer->host, .port = peer->port};
+    int64_t now_ns = wr_redis_now_ns();
+
+    if (peer->node == NULL || peer->node->link != NULL || wr_breaker_closed(&peer->node->breaker) ||
+        now_ns - peer->woken_ns < WR_NS_PER_S)
+        return;
+    peer->woken_ns = now_ns;
+    wr_redis_node_move(peer->node, &address);
+}
+
+void wr_ring_heard(struct wr_ring *ring, const struct wr_ring_hello *hello)
+{
+    struct wr_ring_peer *peer = peer_named(ring, hello->id);
+
+    if (peer != NULL)
+        wr_ring_wake(peer);
+    if (peer == NULL || peer->standing != WR_RING_ALIVE ||
+        (peer->status == hello->status && peer->incarnation == hello->incarnation))
+        return;
+    stands(peer, hello);
+    wr_ring_view(ring);
+    wr_ring_move(ring);
+}
+
+static void on_hello(void *context, struct wr_redis_link *link, const struct redisReply *reply)
+{
+    struct wr_ring_peer *peer = context;
+    struct wr_ring_hello hello;
+    (void)link;
+
+    peer->asked = false;
+    if (reply == NULL || peer->ring == NULL || peer->ring->store->closing)
+        return;
+    if (reply->type != REDIS_REPLY_STRING ||
+        !wr_ring_hello_read((struct weir_slice){reply->str, reply->len}, &hello)) {
+        wr_redis_note(peer->ring->store, peer->node,
+                      reply->type == REDIS_REPLY_ERROR ? reply->str : "no hello of this version");
+        return;
+    }
+    peer->heard = true;
+    peer->denied = false;
+    peer->misses = 0;
+    peer->standing = WR_RING_ALIVE;
+    stands(peer, &hello);
+    wr_ring_view(peer->ring);
+    wr_ring_move(peer->ring);
+}
+
+void wr_ring_greet(struct wr_ring_peer *peer)
+{
+    char hello[WR_RING_HELLO_BYTES], command[WR_RING_HELLO_BYTES + 64];
+    struct wr_redis_node *node = peer->node;
+    size_t len = wr_ring_hello(peer->ring, hello, sizeof hello);
+
+    len = wr_ring_command(command, sizeof command, "WEIR.RING.HELLO", hello, len);
+    if (len == 0 || node->link == NULL || !wr_redis_link_is_up(node->link))
+        return;
+    peer->asked = wr_redis_link_send(node->link, command, len, on_hello, peer);
+}
+
+void wr_ring_announce(struct wr_ring *ring)
+{
+    for (unsigned i = 1; i < WR_RING_PEERS_MAX; i++)
+        if (ring->peers[i].ring != NULL)
+            wr_ring_greet(&ring->peers[i]);
+}
+
+/* ---- names ----------------------------------------------------------------------------------- */
+
+static void read_addresses(struct wr_ring *ring)
+{
+    const struct sockaddr *address;
+    char host[WR_REDIS_HOST_MAX];
+    unsigned count = 0;
+
+    for (unsigned i = 1; i < WR_RING_PEERS_MAX; i++)
+        ring->peers[i].named = false;
+    for (; (address = wr_resolve_next(&ring->resolve)) != NULL; count++) {
+        if (getnameinfo(address,
+                        address->sa_family == AF_INET ? sizeof(struct sockaddr_in)
+                                                      : sizeof(struct sockaddr_in6),
+                        host, sizeof host, NULL, 0, NI_NUMERICHOST) == 0)
+            (void)open_peer(ring, host, ring->store->ring[1].port);
+    }
+    for (unsigned i = 1; i < WR_RING_PEERS_MAX && count > 0; i++)
+        if (ring->peers[i].ring != NULL && !ring->peers[i].named)
+            close_peer(&ring->peers[i]);
+}
+
+static void on_resolved(void *context, const char *error)
+{
+    struct wr_ring *ring = context;
+
+    ring->resolving = false;
+    if (!ring->store->closing && error == NULL) {
+        read_addresses(ring);
+        wr_ring_view(ring);
+    }
+    wr_resolve_free(&ring->resolve);
+    wr_redis_store_release(ring->store);
+}
+
+static void look_up(struct wr_ring *ring, int64_t now_ns)
+{
+    const struct wr_policy_address *dns = &ring->store->ring[1];
+
+    if (dns->host == NULL || ring->resolving ||
+        (ring->resolved_ns != 0 && now_ns - ring->resolved_ns < DNS_NS))
+        return;
+    ring->resolved_ns = now_ns;
+    ring->store->handles++;
+    ring->resolving = true;
+    if (wr_resolve_literal(&ring->resolve, dns->host, dns->port)) {
+        on_resolved(ring, NULL);
+    } else if (!wr_resolve_start(&ring->resolve, ring->store->loop, dns->host, dns->port,
+                                 on_resolved, ring)) {
+        ring->resolving = false;
+        wr_redis_store_release(ring->store);
+    }
+}
+
+/* ---- life ------------------------------------------------------------------------------------ */
+
+bool wr_ring_peers_start(struct wr_ring *ring)
+{
+    const struct wr_redis_store *store = ring->store;
+    struct wr_ring_peer *self = wr_ring_self(ring);
+
+    if (!fill(ring, self, store->ring[0].host, store->ring[0].port))
+        return false;
+    self->standing = WR_RING_ALIVE;
+    for (size_t i = 0; i < store->address_count; i++)
+        if (!open_peer(ring, store->addresses[i].host, store->addresses[i].port))
+            return false;
+    look_up(ring, wr_redis_now_ns());
+    return true;
+}
+
+void wr_ring_peers_beat(struct wr_ring *ring, int64_t now_ns)
+{
+    for (unsigned i = 1; i < WR_RING_PEERS_MAX; i++) {
+        struct wr_ring_peer *peer = &ring->peers[i];
+        if (peer->ring == NULL)
+            continue;
+        wr_redis_node_beat(peer->node, now_ns);
+        if (!peer->asked)
+            wr_ring_greet(peer);
+    }
+    look_up(ring, now_ns);
+}
+
+void wr_ring_peers_stop(struct wr_ring *ring)
+{
+    wr_resolve_cancel(&ring->resolve);
+    for (unsigned i = 1; i < WR_RING_PEERS_MAX; i++)
+        if (ring->peers[i].ring != NULL)
+            close_peer(&ring->peers[i]);
+}
