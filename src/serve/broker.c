@@ -147,12 +147,15 @@ void wr_broker_drain(struct wr_broker *d)
     d->draining = true;
     return_leases(d);
     d->drained_ns = uv_hrtime();
+    if (d->link != NULL)
+        wr_store_link_drain(d->link);
 }
 
 bool wr_broker_busy(struct wr_broker *d)
 {
     /* What is given back has left this process a turn later. */
-    return d->asking > 0 || (d->link != NULL && uv_hrtime() - d->drained_ns < 50000000);
+    return d->asking > 0 || (d->link != NULL && (uv_hrtime() - d->drained_ns < 50000000 ||
+                                                 !wr_store_link_drained(d->link)));
 }
 
 static void close_link(struct wr_store_link *link)

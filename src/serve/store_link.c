@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/handle.h"
 #include "remote/remote.h"
 #include "serve/log.h"
 #include "serve/store_state.h"
@@ -58,8 +59,16 @@ bool wr_store_link_fits(const struct wr_store_link *link, const struct wr_handle
            (store_of(handle) != NULL && wr_store_same(store_of(link->handle), store_of(handle)));
 }
 
+/* A ring counts in our arena: through the engine of the policy that is followed. */
+static void own(struct wr_store_link *link, const struct wr_handle *handle)
+{
+    if (link->ops->own != NULL)
+        link->ops->own(link->backend, handle->weir->engine);
+}
+
 void wr_store_link_follow(struct wr_store_link *link, struct wr_handle *handle)
 {
+    own(link, handle);
     wr_handle_ref(handle);
     wr_handle_unref(link->handle);
     link->handle = handle;
@@ -169,7 +178,26 @@ struct wr_store_link *wr_store_link_open(struct wr_loop *loop, struct wr_handle 
     link->handle = handle;
     link->nodes = store_of(handle)->nodes > 0 ? store_of(handle)->nodes : 1;
     wr_handle_ref(handle);
+    own(link, handle);
     return link;
+}
+
+static void on_left(void *context)
+{
+    ((struct wr_store_link *)context)->drained = true;
+}
+
+void wr_store_link_drain(struct wr_store_link *link)
+{
+    if (link->ops->leave != NULL)
+        link->ops->leave(link->backend, on_left, link);
+    else
+        link->drained = true;
+}
+
+bool wr_store_link_drained(const struct wr_store_link *link)
+{
+    return link->drained;
 }
 
 static void free_unused(struct wr_store_link *link)

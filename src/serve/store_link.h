@@ -14,7 +14,7 @@ struct wr_store_link {
     struct wr_loop *loop;
     struct wr_handle *handle; /* a reference: its store was opened */
     unsigned users;           /* questions that point here */
-    bool retired, closed;
+    bool retired, closed, drained;
     bool lost;      /* the server has been told so */
     unsigned looks; /* without an answer of it yet */
     unsigned nodes;
@@ -33,6 +33,10 @@ void wr_store_link_join(struct wr_store_link *link);
 /* True: it is retired, and nobody points to it any more. */
 bool wr_store_link_leave(struct wr_store_link *link);
 bool wr_store_link_used(const struct wr_store_link *link);
+
+/* The process ends: what a ring counts here goes to the others; decisions go on meanwhile. */
+void wr_store_link_drain(struct wr_store_link *link);
+bool wr_store_link_drained(const struct wr_store_link *link);
 
 /* Nothing new is asked here: how it stands is of no interest any more. */
 void wr_store_link_retire(struct wr_store_link *link);

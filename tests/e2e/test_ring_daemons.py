@@ -1,0 +1,65 @@
+"""The ring through the daemon's doors: three daemons, no store."""
+import signal
+
+import pytest
+
+from redis_servers import free_port
+from serving import wait_for
+from shared_nodes import POLICY, Node
+
+UNITS = 120
+
+
+def policy(ports, number, limits, threads=1):
+    peers = ", ".join(f'"127.0.0.1:{port}"' for port in ports)
+    store = f'{{ring: {{self: "127.0.0.1:{ports[number]}", peers: [{peers}], password: secret}}, deadline: 1s}}'
+    text = POLICY.format(port=1, deadline=1, store="", threads=threads, limits=limits)
+    begin = text.index("store:")
+    return text[:begin] + f"store: {store}\n" + text[text.index("limits:"):]
+
+
+class Ring:
+    def __init__(self, weir, directory, limit, threads=1):
+        ports = [free_port() for _ in range(3)]
+        limits = f"  - {{name: shared, shared: true, by: [api_key], when_store_gone: closed, {limit}}}\n"
+        self.nodes = [Node(weir, directory / f"weir{n}.yaml", policy(ports, n, limits, threads)) for n in range(3)]
+
+    def settle(self, count):
+        wait_for(f"{count} nodes", lambda: all(n.metrics()["weir_store_nodes"] == count for n in self.nodes))
+
+    def end(self, number):
+        node = self.nodes.pop(number)
+        node.daemon.process.send_signal(signal.SIGTERM)
+        assert node.daemon.process.wait(30) == 0
+
+    def close(self):
+        for node in self.nodes:
+            node.daemon.process.kill()
+            node.daemon.process.wait()
+
+
+@pytest.fixture
+def ring(weir, tmp_path, request):
+    ring = Ring(weir, tmp_path, f"rate: {UNITS}/day, algorithm: {request.param}", threads=2)
+    yield ring
+    ring.close()
+
+
+def passed(node, key):
+    """503 while keys are nobody's is for the tests of the backend; here nothing dies."""
+    return node.check(key)["verdict"] == "allow"
+
+
+@pytest.mark.parametrize("ring", ["fixed-window", "token-bucket", "sliding-log"], indirect=True)
+def test_each_caller_has_one_limit_and_a_node_that_ends_hands_it_over(ring):
+    keys = [f"caller{i}" for i in range(6)]
+    ring.settle(3)
+    for i in range(UNITS // 2):
+        for key in keys:
+            assert passed(ring.nodes[i % 3], key)
+    ring.end(2)
+    ring.settle(2)
+    ring.end(0)
+    ring.settle(1)
+    for key in keys:
+        assert sum(passed(ring.nodes[0], key) for _ in range(UNITS)) == UNITS - UNITS // 2
