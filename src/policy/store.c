@@ -264,6 +264,12 @@ static unsigned count_ring(const struct wr_policy_store *store)
     return count;
 }
 
+static bool is_loopback(const char *host)
+{
+    return strncmp(host, "127.", 4) == 0 || strcmp(host, "::1") == 0 ||
+           strcmp(host, "localhost") == 0;
+}
+
 static void read_ring(struct wr_loader *ld, const struct wr_yaml *value, void *into)
 {
     static const struct wr_key keys[] = {{"self", read_self},
@@ -286,6 +292,9 @@ static void read_ring(struct wr_loader *ld, const struct wr_yaml *value, void *i
         wr_error(ld, value, "ring: expected self, the address of this node, found none");
     else if (peers == dns)
         wr_error(ld, value, "ring: expected peers or dns, found %s", peers ? "both" : "none");
+    else if (reading->password == NULL && !is_loopback(store->self.host))
+        wr_error(ld, value->key,
+                 "ring: beyond loopback expected a password or password_file, found none");
     else if (reading->password == NULL)
         wr_warning(ld, value->key,
                    "a ring without a password takes charges from whoever reaches its port");

@@ -249,6 +249,9 @@ static void test_what_excludes_what(void **state)
                  "27: error: sentinel: expected master and nodes, found no master");
     expect_error("{redis: {sentinel: {master: m}}}",
                  "27: error: sentinel: expected master and nodes, found no nodes");
+    expect_error("{ring: {self: a:1, peers: [b:1]}}",
+                 "9: error: ring: beyond loopback expected a password or password_file, found "
+                 "none");
     expect_error("{ring: {peers: [a:1], password: p}}",
                  "15: error: ring: expected self, the address of this node, found none");
     expect_error("{ring: {self: a:1, password: p}}",
@@ -305,7 +308,7 @@ static void test_warnings(void **state)
                     "the store goes away\n"
                     "2:58: warning: secret: fewer than 16 characters can be guessed\n");
     expect_warnings("version: 1\n"
-                    "store: {ring: {self: a:1, peers: [b:1]}}\n" //
+                    "store: {ring: {self: '127.0.0.1:1', peers: [b:1]}}\n" //
                     SHARED_LIMITS,
                     "2:9: warning: a ring without a password takes charges from whoever reaches "
                     "its port\n");
