@@ -78,7 +78,7 @@ enum weir_outcome {
     WEIR_SHADOW = 3, /* goes through (after delay_ns, if any), but a limit in shadow mode would have
                         refused it: the one that decisive names */
     WEIR_ASK = 4,    /* not decided, nothing was consumed: a limit is shared with other hosts, and
-                        their store must be asked; see weir_decide_alone */
+                        their store must be asked; see weir_ask */
 };
 
 enum weir_reason {

@@ -97,7 +97,7 @@ static void keep_places(struct wr_loop *loop, const struct weir_answer *answer,
         wr_reservations_put(wr_server_reservations(loop->server), loop->handle, answer,
                             answer->decided_ns + longest_hold(loop->handle, answer), id) != 0)
         return;
-    for (unsigned i = 0; i < WR_AGENT_HOLD_BYTES; i++)
+    for (size_t i = 0; i < WR_AGENT_HOLD_BYTES; i++)
         hold[i] = (uint8_t)(digit_value(id[2 * i]) << 4 | digit_value(id[2 * i + 1]));
 }
 
@@ -106,7 +106,7 @@ static void release_places(struct wr_loop *loop, const uint8_t hold[WR_AGENT_HOL
     static const char digits[] = "0123456789abcdef";
     char id[WR_RESERVATION_ID + 1];
 
-    for (unsigned i = 0; i < WR_AGENT_HOLD_BYTES; i++) {
+    for (size_t i = 0; i < WR_AGENT_HOLD_BYTES; i++) {
         id[2 * i] = digits[hold[i] >> 4];
         id[2 * i + 1] = digits[hold[i] & 15];
     }
@@ -275,8 +275,11 @@ static void on_closed(void *context)
 {
     struct session *session = context;
 
-    while (session->first != NULL)
-        drop(session->first);
+    for (struct waiting *at = session->first, *next; at != NULL; at = next) {
+        next = at->next;
+        wr_asks_abandon(&at->asks);
+        free(at);
+    }
     free(session);
 }
 
@@ -290,7 +293,7 @@ static int open_door(struct wr_loop *loop, int fd, const struct wr_listener *lis
         .accept = on_accept,
         .door = door,
         .events = &events,
-        .limits = {.input_max = 2 * WR_AGENT_FRAME_MAX,
+        .limits = {.input_max = (size_t)2 * WR_AGENT_FRAME_MAX,
                    .output_max = OUTPUT_MAX,
                    .write_ns = SLOW_NS,
                    .message_ns = SLOW_NS},

@@ -24,7 +24,7 @@
 #define HEAD 24U  /* length, version, kind, id, fingerprint */
 #define ASK_HEAD 52U
 #define ANSWER_HEAD 72U
-#define VERDICT_BYTES 56U
+#define VERDICT_BYTES ((size_t)56)
 #define ABSENT UINT32_MAX
 #define FAR_NS (INT64_MAX / 4) /* no duration of a limit is longer */
 
@@ -120,7 +120,7 @@ int wr_agent_put_ask(struct wr_agent_ask *out, uint64_t id, uint64_t fingerprint
         return WEIR_EFULL;
     out->head_len = ASK_HEAD + 4U * (unsigned)request->field_count;
     out->len = out->head_len;
-    for (unsigned i = 0; i < 3; i++) {
+    for (size_t i = 0; i < 3; i++) {
         if (!add_text(out, first[i]))
             return WEIR_EFULL;
         put(out->head + 40 + 4 * i, first[i].len, 4);
@@ -157,7 +157,7 @@ static bool get_texts(const uint8_t *bytes, size_t len, struct weir_slice *field
     size_t at = ASK_HEAD + 4 * out->field_count;
     struct weir_slice *first[3] = {&out->method, &out->path, &out->peer};
 
-    for (unsigned i = 0; i < 3; i++)
+    for (size_t i = 0; i < 3; i++)
         if (!take_text(bytes, len, &at, get(bytes + 40 + 4 * i, 4), first[i]))
             return false;
     for (size_t i = 0; i < out->field_count; i++) {
@@ -214,7 +214,7 @@ size_t wr_agent_put_answer(uint8_t *out, uint64_t id, uint64_t fingerprint,
                            const struct wr_agent_more *more)
 {
     unsigned count = status == WR_AGENT_DECIDED ? answer->count : 0;
-    size_t len = ANSWER_HEAD + VERDICT_BYTES * (size_t)count;
+    size_t len = ANSWER_HEAD + VERDICT_BYTES * count;
 
     put_head(out, WR_AGENT_ANSWER, len, id, fingerprint);
     memset(out + HEAD, 0, ANSWER_HEAD - HEAD);
@@ -281,7 +281,7 @@ static bool get_answer_head(const uint8_t *bytes, size_t len, struct weir_answer
     answer->retry_after_ns = get_signed(bytes + 48);
     return answer->outcome <= WEIR_SHADOW && answer->reason <= WEIR_REASON_STORE &&
            answer->count <= WEIR_LIMITS_MAX && bytes[31] == 0 &&
-           len == ANSWER_HEAD + VERDICT_BYTES * (size_t)answer->count && answer->decisive >= -1 &&
+           len == ANSWER_HEAD + VERDICT_BYTES * answer->count && answer->decisive >= -1 &&
            answer->decisive < (int)answer->count && answer->cost_units >= 0 &&
            answer->cost_units <= WEIR_COST_MAX && is_span(answer->delay_ns) &&
            is_retry(answer->retry_after_ns);

@@ -423,3 +423,27 @@ def test_policies_that_differ(hosts):
     host.daemon.event("reloaded")
     host.gate.wait_for(lambda: host.gate.get("/file", headers={"X-Api-Key": "bob"}).status == 200)
     assert 1 <= host.gate.errors().count("has a policy with other names") <= 4  # a worker each
+
+
+def test_shared_places(hosts):
+    """Three places over both hosts, each given back when its request ends, or its caller has left."""
+    slow = "location = /slow { limit_rate 1000; }"
+    both = [hosts(limit="concurrent: 3, hold: 1h", deadline=1000) for _ in range(2)]
+    for host in both:
+        host.gate.configure(server=SERVER + slow)
+        (host.gate.dir / "html" / "slow").write_text("x" * 100000)
+        host.gate.reload()
+    ask = b"GET /slow HTTP/1.1\r\nHost: a\r\nX-Api-Key: ann\r\n\r\n"
+    held = []
+    for host in (both[0], both[1], both[0]):
+        s = socket.create_connection(("127.0.0.1", host.gate.port))
+        s.settimeout(60)
+        s.sendall(ask)
+        assert s.recv(100).startswith(b"HTTP/1.1 200")
+        held.append(s)
+    assert [h.gate.get("/file", headers={"X-Api-Key": "ann"}).status for h in both] == [429, 429]
+    assert both[1].gate.get("/file", headers={"X-Api-Key": "bob"}).status == 200
+    held.pop().close()
+    both[1].gate.wait_for(lambda: both[1].gate.get("/file", headers={"X-Api-Key": "ann"}).status == 200)
+    for s in held:
+        s.close()
