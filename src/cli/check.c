@@ -6,6 +6,7 @@
 
 #include "cli/commands.h"
 #include "policy/policy.h"
+#include "serve/host_check.h"
 
 #define ERRORS_BYTES                                                            \
     65536U /* WR_DIAG_MAX messages of WR_DIAG_TEXT_MAX bytes, with their places \
@@ -15,7 +16,8 @@
 static const char usage[] =
     "usage: weir check [--quiet] FILE...\n"
     "\n"
-    "Check each policy FILE (- for standard input). Prints \"FILE: ok\" and a summary, or every\n"
+    "Check each policy FILE (- for standard input), and the certificates, keys, tokens and\n"
+    "passwords that it names for weir serve. Prints \"FILE: ok\" and a summary, or every\n"
     "error as file:line:column with what was found and what was expected. Warnings go to standard\n"
     "error and do not fail the check.\n"
     "\n"
@@ -139,6 +141,8 @@ static bool check_file(const char *file, bool quiet, struct wr_diag *diag, char 
 
     wr_diag_init(diag, file);
     result = wr_policy_load(&policy, path, diag);
+    if (result == 0)
+        wr_host_check(policy, diag);
     (void)wr_diag_format(diag, errors, ERRORS_BYTES);
     (void)fflush(stdout); /* keep the order where both go to one place */
     (void)fputs(errors, stderr);
@@ -146,6 +150,10 @@ static bool check_file(const char *file, bool quiet, struct wr_diag *diag, char 
         (void)fprintf(stderr, "%s: error: %s\n", file, weir_strerror(result));
     if (result != 0)
         return false;
+    if (diag->errors > 0) {
+        wr_policy_free(policy);
+        return false;
+    }
     (void)printf("%s: ok\n", file);
     if (!quiet)
         print_summary(policy, stdout);

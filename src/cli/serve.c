@@ -37,7 +37,7 @@ static const char no_policy[] =
     "\n"
     "To write a commented one and serve it:\n"
     "\n"
-    "    weir init policy.yaml && weir serve -c policy.yaml\n";
+    "    weir init %s && weir serve -c %s\n";
 
 enum { LOG_FORMAT = 256, LOG_LEVEL };
 
@@ -57,6 +57,12 @@ static bool parse_level(const char *text, enum wr_log_level *level)
             return true;
         }
     }
+    return false;
+}
+
+static bool wrong(const char *what, const char *expected, const char *found)
+{
+    (void)fprintf(stderr, "weir serve: %s: expected %s, found %s\n", what, expected, found);
     return false;
 }
 
@@ -81,12 +87,17 @@ static int parse(int argc, char **argv, struct arguments *out)
         else if (option == LOG_FORMAT && (out->json = strcmp(optarg, "json") == 0))
             continue;
         else if (option == LOG_FORMAT)
-            good = strcmp(optarg, "text") == 0;
+            good = strcmp(optarg, "text") == 0 || wrong("--log-format", "text or json", optarg);
+        else if (option == LOG_LEVEL)
+            good = parse_level(optarg, &out->level) ||
+                   wrong("--log-level", "debug, info, warning or error", optarg);
         else
-            good = option == LOG_LEVEL && parse_level(optarg, &out->level);
+            good = false; /* getopt has said why */
     }
     if (good && optind == argc)
         return -1;
+    if (good)
+        (void)wrong("arguments", "none; a policy is given by -c FILE", argv[optind]);
     (void)fputs(usage, stderr);
     return 2;
 }
@@ -100,7 +111,7 @@ int wr_cmd_serve(int argc, char **argv)
     if (status >= 0)
         return status;
     if (access(arguments.policy, F_OK) != 0) {
-        (void)fprintf(stderr, no_policy, arguments.policy);
+        (void)fprintf(stderr, no_policy, arguments.policy, arguments.policy, arguments.policy);
         return 1;
     }
     wr_log_setup(arguments.json, arguments.level);

@@ -21,7 +21,8 @@
 static void read_path(struct wr_loader *ld, const struct wr_yaml *value, void *into)
 {
     (void)into;
-    (void)wr_read_text(ld, value, "the path of the arena's file", &ld->policy->settings.arena_path);
+    (void)wr_read_file(ld, value, "the path of the arena's file", &ld->policy->settings.arena_path,
+                       NULL);
 }
 
 static void read_size(struct wr_loader *ld, const struct wr_yaml *value, void *into)
@@ -45,6 +46,7 @@ static void read_size(struct wr_loader *ld, const struct wr_yaml *value, void *i
         return;
     }
     ld->policy->settings.arena_bytes = bytes;
+    ld->policy->settings.arena_bytes_at = wr_place_of(value);
 }
 
 static void read_logs(struct wr_loader *ld, const struct wr_yaml *value, void *into)

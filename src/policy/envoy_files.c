@@ -87,21 +87,6 @@ static bool read_options(struct wr_loader *ld, const struct wr_yaml *node, struc
 
 /* ---- files ------------------------------------------------------------------------------- */
 
-/* |name| as seen from the policy's folder. NULL: too long, reported. */
-static char *path_of(struct files *f, const char *name)
-{
-    const char *policy = f->ld->path;
-    const char *slash = strrchr(policy, '/');
-    size_t folder = name[0] == '/' || slash == NULL ? 0 : (size_t)(slash - policy) + 1;
-    size_t len = strlen(name);
-    char *path = wr_region_take(f->ld->scratch, folder + len + 1, 1);
-
-    if (path == NULL)
-        return NULL;
-    (void)snprintf(path, folder + len + 1, "%.*s%s", (int)folder, policy, name);
-    return path;
-}
-
 static void read_file(struct files *f, const char *path)
 {
     struct wr_diag *diag = f->ld->diag;
@@ -189,7 +174,7 @@ static void read_files(struct files *f, const struct wr_yaml *list)
             continue;
         }
         f->at = item;
-        path = path_of(f, item->text);
+        path = wr_path_of(f->ld, item->text, f->ld->scratch);
         if (path != NULL)
             read_named(f, path, false);
     }

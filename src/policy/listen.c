@@ -101,6 +101,7 @@ static bool read_address(struct wr_loader *ld, const struct wr_yaml *value,
         return false;
     }
     out->address = wr_keep(ld, value);
+    out->at = wr_place_of(value);
     return out->address != NULL;
 }
 
@@ -108,20 +109,26 @@ static bool read_address(struct wr_loader *ld, const struct wr_yaml *value,
 
 static void read_certificate(struct wr_loader *ld, const struct wr_yaml *value, void *into)
 {
-    (void)wr_read_text(ld, value, "the path of a file with the certificate and its chain",
-                       &((struct wr_policy_tls *)into)->certificate);
+    struct wr_policy_tls *tls = into;
+
+    (void)wr_read_file(ld, value, "the path of a file with the certificate and its chain",
+                       &tls->certificate, &tls->certificate_at);
 }
 
 static void read_key(struct wr_loader *ld, const struct wr_yaml *value, void *into)
 {
-    (void)wr_read_text(ld, value, "the path of a file with the private key",
-                       &((struct wr_policy_tls *)into)->key);
+    struct wr_policy_tls *tls = into;
+
+    (void)wr_read_file(ld, value, "the path of a file with the private key", &tls->key,
+                       &tls->key_at);
 }
 
 static void read_client_ca(struct wr_loader *ld, const struct wr_yaml *value, void *into)
 {
-    (void)wr_read_text(ld, value, "the path of a file with the authorities of client certificates",
-                       &((struct wr_policy_tls *)into)->client_ca);
+    struct wr_policy_tls *tls = into;
+
+    (void)wr_read_file(ld, value, "the path of a file with the authorities of client certificates",
+                       &tls->client_ca, &tls->client_ca_at);
 }
 
 static void read_tls(struct wr_loader *ld, const struct wr_yaml *value, void *into)
@@ -251,8 +258,9 @@ static void read_token(struct wr_loader *ld, const struct wr_yaml *value, void *
 static void read_token_file(struct wr_loader *ld, const struct wr_yaml *value, void *into)
 {
     take_token(ld, value, into);
-    (void)wr_read_text(ld, value, "the path of a file with the admin door's token",
-                       &ld->policy->settings.admin_token_file);
+    (void)wr_read_file(ld, value, "the path of a file with the admin door's token",
+                       &ld->policy->settings.admin_token_file,
+                       &ld->policy->settings.admin_token_file_at);
 }
 
 static void take_password(struct wr_loader *ld, const struct wr_yaml *value,
@@ -275,8 +283,9 @@ static void read_password(struct wr_loader *ld, const struct wr_yaml *value, voi
 static void read_password_file(struct wr_loader *ld, const struct wr_yaml *value, void *into)
 {
     take_password(ld, value, into);
-    (void)wr_read_text(ld, value, "the path of a file with the resp door's password",
-                       &ld->policy->settings.resp_password_file);
+    (void)wr_read_file(ld, value, "the path of a file with the resp door's password",
+                       &ld->policy->settings.resp_password_file,
+                       &ld->policy->settings.resp_password_file_at);
 }
 
 static void read_threads(struct wr_loader *ld, const struct wr_yaml *value, void *into)
@@ -325,6 +334,23 @@ static void read_stall(struct wr_loader *ld, const struct wr_yaml *value, void *
     read_wait(ld, value, "stall_timeout", 1, &ld->policy->settings.stall_ns);
 }
 
+/* Redis' own default, and why others' data was lost: whoever reaches the port may spend and reset
+ * every count. */
+static void warn_open_resp(struct wr_loader *ld, const struct reading *reading)
+{
+    for (size_t i = 0; i < ld->policy->settings.listener_count; i++) {
+        const struct wr_policy_listener *listener = &reading->all[i];
+        if (strcmp(listener->door, "resp") != 0 || is_loopback(listener) ||
+            (listener->tls != NULL && listener->tls->client_ca != NULL))
+            continue;
+        wr_warning(ld, reading->nodes[i],
+                   "resp: other machines can reach %s, and without a password anyone there may "
+                   "spend and reset every count: give it a resp_password_file, or tls with a "
+                   "client_ca",
+                   listener->address);
+    }
+}
+
 void wr_read_listen(struct wr_loader *ld)
 {
     static const struct wr_key keys[] = {
@@ -353,6 +379,8 @@ void wr_read_listen(struct wr_loader *ld)
         return;
     ld->policy->settings.listeners = reading.all;
     (void)wr_read_map(ld, node, &spec, &reading);
+    if (reading.password == NULL)
+        warn_open_resp(ld, &reading);
     if (reading.admin_remote != NULL && reading.token == NULL)
         wr_error(ld, reading.admin_remote,
                  "admin: an address that other machines can reach needs an admin_token or "

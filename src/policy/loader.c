@@ -245,6 +245,38 @@ bool wr_read_text(struct wr_loader *ld, const struct wr_yaml *node, const char *
     return *out != NULL;
 }
 
+struct wr_place wr_place_of(const struct wr_yaml *node)
+{
+    return (struct wr_place){node->line, node->column};
+}
+
+const char *wr_path_of(const struct wr_loader *ld, const char *name, struct wr_region *region)
+{
+    const char *slash = ld->path != NULL ? strrchr(ld->path, '/') : NULL;
+    bool here = name[0] == '/' || slash == NULL || strncmp(ld->path, "/dev/", 5) == 0; /* stdin */
+    size_t folder = here ? 0 : (size_t)(slash - ld->path) + 1;
+    size_t len = strlen(name);
+    char *path = wr_region_take(region, folder + len + 1, 1);
+
+    if (path == NULL)
+        return NULL;
+    if (folder > 0)
+        memcpy(path, ld->path, folder);
+    memcpy(path + folder, name, len + 1);
+    return path;
+}
+
+bool wr_read_file(struct wr_loader *ld, const struct wr_yaml *node, const char *expected,
+                  const char **out, struct wr_place *at)
+{
+    if (!wr_read_text(ld, node, expected, out))
+        return false;
+    *out = wr_path_of(ld, *out, ld->region);
+    if (at != NULL)
+        *at = wr_place_of(node);
+    return *out != NULL;
+}
+
 bool wr_read_bool(struct wr_loader *ld, const struct wr_yaml *node, const char *what, bool *out)
 {
     if (node->kind == WR_YAML_SCALAR && strcmp(node->text, "true") == 0) {

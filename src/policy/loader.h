@@ -96,6 +96,9 @@ const struct wr_yaml *wr_next_item(const struct wr_yaml *node, const struct wr_y
 bool wr_is_text(const struct wr_yaml *node); /* a scalar that is not empty */
 bool wr_read_text(struct wr_loader *ld, const struct wr_yaml *node, const char *expected,
                   const char **out);
+/* The path of a file, relative to the policy's folder, and where it stands; |at| may be NULL. */
+bool wr_read_file(struct wr_loader *ld, const struct wr_yaml *node, const char *expected,
+                  const char **out, struct wr_place *at);
 bool wr_read_bool(struct wr_loader *ld, const struct wr_yaml *node, const char *what, bool *out);
 bool wr_read_int(struct wr_loader *ld, const struct wr_yaml *node, const char *what, int64_t min,
                  int64_t max, int64_t *out);
@@ -110,6 +113,11 @@ bool wr_read_name(struct wr_loader *ld, const struct wr_yaml *node, const char *
                   const char **out);
 
 struct weir_slice wr_slice_of(const struct wr_yaml *scalar);
+
+struct wr_place wr_place_of(const struct wr_yaml *node);
+
+/* |name| as seen from the policy's folder, in |region|; NULL: out of memory. */
+const char *wr_path_of(const struct wr_loader *ld, const char *name, struct wr_region *region);
 
 /* Copy into the policy. */
 const char *wr_keep(struct wr_loader *ld, const struct wr_yaml *scalar);

@@ -46,9 +46,16 @@ struct wr_policy_limit {
     const bool *unlimited;     /* for each plan: true means this limit does not apply to it */
 };
 
-/* Files of a TLS listener; client_ca NULL: clients need no certificate. */
+/* Where something stands in the policy's file, from 1; 0: in none. */
+struct wr_place {
+    unsigned line, column;
+};
+
+/* Files of a TLS listener; client_ca NULL: clients need no certificate. Paths of files are absolute
+ * or as seen from where the policy was opened: those in it are relative to its folder. */
 struct wr_policy_tls {
     const char *certificate, *key, *client_ca;
+    struct wr_place certificate_at, key_at, client_ca_at;
 };
 
 /* One address of one door of the daemon. */
@@ -59,6 +66,7 @@ struct wr_policy_listener {
     struct wr_ip ip;
     uint16_t port;                   /* 0: any that is free */
     const struct wr_policy_tls *tls; /* NULL: in clear */
+    struct wr_place at;              /* its address */
 };
 
 enum wr_store_kind {
@@ -97,6 +105,7 @@ struct wr_policy_store {
     enum wr_when_gone when_gone;                 /* of limits that do not say */
     const char *agent_path;                      /* unix socket of the daemon for other processes */
     bool agent_written;                          /* it stands in the policy; else the default */
+    struct wr_place password_file_at, secret_file_at, agent_at;
 };
 #define WR_STORE_ADDRESSES_MAX 64
 
@@ -105,6 +114,7 @@ struct wr_policy_store {
 struct wr_policy_settings {
     const char *arena_path;
     uint64_t arena_bytes;
+    struct wr_place arena_bytes_at;
     unsigned arena_log_percent; /* share of the arena for lists, 1..90 */
     int status;                 /* of refusals: 429 */
     int ban_status;             /* of banned callers: 429 */
@@ -118,6 +128,7 @@ struct wr_policy_settings {
     const char *admin_token, *admin_token_file; /* at most one */
     /* At most one; none: the resp door asks for none. */
     const char *resp_password, *resp_password_file;
+    struct wr_place admin_token_file_at, resp_password_file_at;
     unsigned threads; /* loops of the daemon; 0: one a core */
     int64_t idle_ns;  /* silence that ends a connection; 0: the door's */
     int64_t stall_ns; /* how long half a message may stand, either way; 0: the door's */

@@ -66,8 +66,8 @@ static void read_password_file(struct wr_loader *ld, const struct wr_yaml *value
     struct reading *reading = into;
 
     only_one(ld, value, &reading->password, "password or password_file");
-    (void)wr_read_text(ld, value, "the path of a file with the store's password",
-                       &reading->store->password_file);
+    (void)wr_read_file(ld, value, "the path of a file with the store's password",
+                       &reading->store->password_file, &reading->store->password_file_at);
 }
 
 static void read_database(struct wr_loader *ld, const struct wr_yaml *value, void *into)
@@ -354,8 +354,8 @@ static void read_secret_file(struct wr_loader *ld, const struct wr_yaml *value, 
     struct reading *reading = into;
 
     only_one(ld, value, &reading->secret, "secret or secret_file");
-    (void)wr_read_text(ld, value, "the path of a file with the secret of the keys",
-                       &reading->store->secret_file);
+    (void)wr_read_file(ld, value, "the path of a file with the secret of the keys",
+                       &reading->store->secret_file, &reading->store->secret_file_at);
 }
 
 static void read_nodes(struct wr_loader *ld, const struct wr_yaml *value, void *into)
@@ -384,6 +384,7 @@ static void read_agent(struct wr_loader *ld, const struct wr_yaml *value, void *
     } else if (wr_read_store_address(ld, value, "agent", true, &address)) {
         store->agent_path = address.path;
         store->agent_written = true;
+        store->agent_at = wr_place_of(value);
     }
 }
 

@@ -4,18 +4,16 @@
  * by, and one with a name would be mapped once more for each reload that still has answers out. So
  * a handle keeps alive the one whose arena it uses; chains do not grow, as sharers of one arena all
  * point to its owner. */
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "engine/shared.h"
 #include "lib/handle.h"
+#include "serve/host_check.h"
+#include "serve/secret.h"
 #include "serve/serve.h"
 #include "serve/totals.h"
-
-#define SECRET_BYTES_MAX 4096
 
 void wr_handle_ref(struct wr_handle *handle)
 {
@@ -31,61 +29,24 @@ void wr_handle_unref(struct wr_handle *handle)
     owner = handle->arena_owner;
     wr_totals_forget(handle);
     weir_close(handle->weir);
-    free(handle->token_memory);
-    free(handle->password_memory);
+    wr_secret_free(handle->token_memory);
+    wr_secret_free(handle->password_memory);
     free(handle);
     if (owner != NULL) /* owners have no owner: this goes one step deep */
         wr_handle_unref(owner);
 }
 
-/* What a file with a secret holds. */
-struct secret_kind {
-    const char *what, *line;
-    bool (*part)(unsigned char byte); /* may it be one of the secret's? */
-};
-
-static bool part_of_token(unsigned char byte)
+/* A secret from its file, which was looked at before. */
+static int take_secret(const char *path, const struct wr_secret_kind *kind, char **out,
+                       char *errors, size_t size)
 {
-    return byte > 0x20 && byte < 0x7f;
+    char why[WR_SECRET_ERROR_MAX];
+
+    *out = wr_secret_read(path, kind, why, sizeof why);
+    if (*out == NULL)
+        (void)snprintf(errors, size, "%s\n", why);
+    return *out != NULL ? 0 : WEIR_EIO;
 }
-
-static bool part_of_password(unsigned char byte)
-{
-    return byte >= 0x20 && byte != 0x7f;
-}
-
-static const struct secret_kind token_kind = {
-    "the admin door's token", "one line of visible ASCII characters as token", part_of_token};
-static const struct secret_kind password_kind = {"the resp door's password",
-                                                 "one line of text as password", part_of_password};
-
-/* The one line of the file at |path|. NULL, with |error| written: it is not that. */
-static char *read_secret(const char *path, const struct secret_kind *kind, char *error, size_t size)
-{
-    char text[SECRET_BYTES_MAX + 1];
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd >= 0 ? read(fd, text, sizeof text - 1) : -1;
-    char *end;
-
-    if (fd >= 0)
-        (void)close(fd);
-    if (n < 0) {
-        (void)snprintf(error, size, "%s: error: expected %s: %m\n", path, kind->what);
-        return NULL;
-    }
-    text[n] = '\0';
-    for (end = text; kind->part((unsigned char)*end); end++)
-        ;
-    if (end == text || end + strspn(end, " \t\r\n") != text + n) {
-        (void)snprintf(error, size, "%s: error: expected %s\n", path, kind->line);
-        return NULL;
-    }
-    *end = '\0';
-    return strdup(text);
-}
-
-static const struct secret_kind store_kind = {"the store's secret", "one line of text as secret",
-                                              part_of_password};
 
 /* What callers are hashed with in a store. */
 static int take_store_secret(struct wr_handle *handle, char *errors, size_t size)
@@ -95,12 +56,10 @@ static int take_store_secret(struct wr_handle *handle, char *errors, size_t size
 
     if (store == NULL || store->secret_file == NULL)
         return 0;
-    secret = read_secret(store->secret_file, &store_kind, errors, size);
-    if (secret == NULL)
+    if (take_secret(store->secret_file, &wr_secret_store, &secret, errors, size) != 0)
         return WEIR_EIO;
     wr_engine_store_secret(handle->weir->engine, secret, strlen(secret));
-    explicit_bzero(secret, strlen(secret));
-    free(secret);
+    wr_secret_free(secret);
     return 0;
 }
 
@@ -111,21 +70,38 @@ static int take_secrets(struct wr_handle *handle, char *errors, size_t size)
     handle->admin_token = settings->admin_token;
     handle->resp_password = settings->resp_password;
     if (settings->admin_token_file != NULL) {
-        handle->token_memory = read_secret(settings->admin_token_file, &token_kind, errors, size);
-        if (handle->token_memory == NULL)
+        if (take_secret(settings->admin_token_file, &wr_secret_token, &handle->token_memory, errors,
+                        size) != 0)
             return WEIR_EIO;
         handle->admin_token = handle->token_memory;
     }
     if (take_store_secret(handle, errors, size) != 0)
         return WEIR_EIO;
     if (settings->resp_password_file != NULL) {
-        handle->password_memory =
-            read_secret(settings->resp_password_file, &password_kind, errors, size);
-        if (handle->password_memory == NULL)
+        if (take_secret(settings->resp_password_file, &wr_secret_password, &handle->password_memory,
+                        errors, size) != 0)
             return WEIR_EIO;
         handle->resp_password = handle->password_memory;
     }
     return 0;
+}
+
+/* What is wrong with files that the policy names, and with its wishes, behind what |errors| has. */
+static int check_host(const struct wr_handle *handle, const char *path, char *errors, size_t size)
+{
+    struct wr_diag *diag = malloc(sizeof *diag);
+    size_t used = strlen(errors), wrong;
+
+    if (diag == NULL)
+        return WEIR_ENOMEM;
+    wr_diag_init(diag, path);
+    wr_host_check(handle->policy, diag);
+    wrong = diag->errors;
+    if (wrong > 0)
+        used = 0; /* the first line is to be an error: why it is refused */
+    (void)wr_diag_format(diag, errors + used, size - used);
+    free(diag);
+    return wrong > 0 ? WEIR_EIO : 0;
 }
 
 int wr_handle_open(struct wr_handle **out, const char *path, struct wr_handle *before, char *errors,
@@ -150,7 +126,9 @@ int wr_handle_open(struct wr_handle **out, const char *path, struct wr_handle *b
         handle->arena_owner = before->arena_owner != NULL ? before->arena_owner : before;
         wr_handle_ref(handle->arena_owner);
     }
-    result = take_secrets(handle, errors, errors_size);
+    result = check_host(handle, path, errors, errors_size);
+    if (result == 0)
+        result = take_secrets(handle, errors, errors_size);
     if (result != 0) {
         wr_handle_unref(handle);
         return result;

@@ -185,8 +185,48 @@ static const struct wr_door *find_door(const struct wr_listen_options *options, 
 static int fail(const struct opening *opening, int result, const char *door, const char *what,
                 const char *why)
 {
-    (void)snprintf(opening->error, opening->size, "listen: %s: %s: %s", door, what, why);
+    (void)snprintf(opening->error, opening->size, "%s: error: listen: %s: %s: %s",
+                   opening->options->policy_path, door, what, why);
     return result;
+}
+
+/* The same, of an address of the policy: with its place. */
+static int fail_at(const struct opening *opening, int result, const struct wr_policy_listener *from,
+                   const char *why)
+{
+    if (from->at.line == 0)
+        return fail(opening, result, from->door, from->address, why);
+    (void)snprintf(opening->error, opening->size, "%s:%u:%u: error: %s: %s: %s",
+                   opening->options->policy_path, from->at.line, from->at.column, from->door,
+                   from->address, why);
+    return result;
+}
+
+/* What |error| means for the address |from|, and what to do about it. */
+static const char *explain(int error, const struct wr_policy_listener *from)
+{
+    struct stat st;
+
+    switch (error) {
+    case EADDRINUSE:
+        if (from->path == NULL)
+            return "the port is taken by another process: ss -ltnp shows which";
+        return lstat(from->path, &st) == 0 && !S_ISSOCK(st.st_mode)
+                   ? "a file that is not a socket is in the way"
+                   : "another process answers there";
+    case EADDRNOTAVAIL:
+        return "this machine has no such address: ip address shows which it has";
+    case EACCES:
+        return from->path != NULL ? "no permission to make a socket in this folder"
+                                  : "no permission: ports below 1024 need CAP_NET_BIND_SERVICE";
+    case ENOENT:
+        return from->path != NULL ? "its folder does not exist" : strerror(error);
+    case EMFILE:
+    case ENFILE:
+        return "no descriptors are left: raise their limit (ulimit -n, LimitNOFILE=)";
+    default:
+        return strerror(error);
+    }
 }
 
 static struct wr_socket *add_socket(const struct opening *opening, const struct wr_door *door)
@@ -216,7 +256,7 @@ static struct wr_socket *add_socket(const struct opening *opening, const struct 
 static int finish_socket(const struct opening *opening, struct wr_socket *socket,
                          const struct wr_policy_tls *tls)
 {
-    char why[256];
+    struct wr_tls_error error;
 
     if (!wr_socket_name(socket->fds[0], socket->address))
         return fail(opening, WEIR_EIO, socket->door->name, "socket",
@@ -225,8 +265,8 @@ static int finish_socket(const struct opening *opening, struct wr_socket *socket
         opening->sockets->admin_beyond = true;
     if (tls == NULL)
         return 0;
-    if (wr_tls_new(&socket->listener.tls, tls, why, sizeof why) != 0)
-        return fail(opening, WEIR_EIO, socket->door->name, socket->address, why);
+    if (wr_tls_new(&socket->listener.tls, tls, &error) != 0)
+        return fail(opening, WEIR_EIO, socket->door->name, socket->address, error.text);
     return 0;
 }
 
@@ -249,16 +289,15 @@ static int open_one(const struct opening *opening, const struct wr_policy_listen
     int result = 0;
 
     if (door == NULL)
-        return fail(opening, WEIR_EPOLICY, from->door, from->address,
-                    "this build of weir does not have that door");
+        return fail_at(opening, WEIR_EPOLICY, from, "this build of weir does not have that door");
     made = add_socket(opening, door);
     if (made == NULL)
-        return fail(opening, WEIR_ENOMEM, from->door, from->address, "out of memory");
+        return fail_at(opening, WEIR_ENOMEM, from, "out of memory");
     (void)snprintf(made->configured_address, sizeof made->configured_address, "%s", from->address);
     made->fds[0] =
         from->path != NULL ? listen_unix(&address, len) : listen_tcp(&address, len, false);
     if (made->fds[0] < 0)
-        return fail(opening, WEIR_EIO, from->door, from->address, strerror(errno));
+        return fail_at(opening, WEIR_EIO, from, explain(errno, from));
     if (from->path != NULL) {
         made->path = strdup(from->path);
         result = share_descriptor(made);
@@ -270,7 +309,7 @@ static int open_one(const struct opening *opening, const struct wr_policy_listen
         result = made->fds[i] < 0 ? WEIR_EIO : 0;
     }
     if (result != 0)
-        return fail(opening, result, from->door, from->address, strerror(errno));
+        return fail_at(opening, result, from, explain(errno, from));
     return finish_socket(opening, made, from->tls);
 }
 
@@ -336,7 +375,8 @@ static int take_passed(const struct opening *opening, int fd, const char *name)
     from = configured_for(opening, name, address);
     door = find_door(opening->options, from != NULL ? from->door : name);
     if (door == NULL)
-        return fail(opening, WEIR_EPOLICY, "socket activation", name,
+        return fail(opening, WEIR_EPOLICY, "socket activation",
+                    name[0] != '\0' ? name : "a socket without a name",
                     "expected a socket named after a door of this build (FileDescriptorName=), or "
                     "one at an address of the policy");
     taken = add_socket(opening, door);
@@ -399,6 +439,7 @@ static int open_agent(const struct opening *opening)
     (void)snprintf(address, sizeof address, "unix:%s", store->agent_path);
     from.address = address;
     from.path = store->agent_path;
+    from.at = store->agent_at;
     result = open_one(opening, &from);
     if (result == 0 || store->agent_written)
         return result;

@@ -30,6 +30,7 @@ struct wr_sockets {
 /* What opening needs to know. */
 struct wr_listen_options {
     const struct wr_policy *policy;
+    const char *policy_path; /* for messages */
     const struct wr_door *const *doors;
     size_t door_count;
     unsigned loops;

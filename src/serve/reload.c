@@ -49,15 +49,16 @@ static int load_certificates(struct wr_server *server, struct reload *reload)
         struct wr_socket *socket = &server->sockets.socket[i];
         const struct wr_policy_listener *listener = find_listener(settings, socket);
         const struct wr_policy_tls *files;
-        char why[WR_DETAIL_BYTES];
+        struct wr_tls_error error;
 
         if (socket->listener.tls == NULL)
             continue;
         files = listener != NULL && listener->tls != NULL ? listener->tls
                                                           : wr_tls_files(socket->listener.tls);
-        if (wr_tls_new(&reload->tls[i], files, why, sizeof why) != 0) {
+        if (wr_tls_new(&reload->tls[i], files, &error) != 0) {
+            /* Of a listener that the new policy does not have: there is no line for it. */
             (void)snprintf(reload->errors, reload->size, "%s: error: listen: %s\n",
-                           server->options.policy_path, why);
+                           server->options.policy_path, error.text);
             return WEIR_EIO;
         }
     }

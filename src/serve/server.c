@@ -170,15 +170,16 @@ static unsigned choose_loops(const struct wr_policy_settings *settings)
 
 static bool open_sockets(struct wr_server *server)
 {
-    char error[512];
+    char error[1024];
     const struct wr_policy *policy = server->current->policy;
     struct wr_listen_options options = {.policy = policy,
+                                        .policy_path = server->options.policy_path,
                                         .doors = server->options.doors,
                                         .door_count = server->options.door_count,
                                         .loops = choose_loops(wr_policy_settings(policy))};
 
     if (wr_sockets_open(&server->sockets, &options, error, sizeof error) != 0) {
-        (void)fprintf(stderr, "weir serve: %s\n", error);
+        (void)fprintf(stderr, "%s\n", error);
         return false;
     }
     if (server->sockets.admin_beyond && server->current->admin_token == NULL) {
@@ -192,6 +193,18 @@ static bool open_sockets(struct wr_server *server)
     return server->workers != NULL;
 }
 
+/* A loop takes some descriptors of its own, and says no more than that it could not be made. */
+static void say_unstarted(const struct wr_server *server, const char *address, int result)
+{
+    if (address[0] != '\0')
+        (void)fprintf(stderr, "weir serve: %s: %s\n", address, weir_strerror(result));
+    else
+        (void)fprintf(stderr,
+                      "weir serve: %u loops could not be started: %s, or the limit of %lld "
+                      "descriptors is too low (ulimit -n, LimitNOFILE=)\n",
+                      server->loops, weir_strerror(result), (long long)server->descriptors);
+}
+
 static bool start_workers(struct wr_server *server)
 {
     for (unsigned i = 0; i < server->loops; i++) {
@@ -199,7 +212,7 @@ static bool start_workers(struct wr_server *server)
         int result = wr_worker_start(&server->workers[i], server, i, server->current,
                                      &server->sockets, &failed);
         if (result != 0) {
-            (void)fprintf(stderr, "weir serve: listen: %s: %s\n", failed, weir_strerror(result));
+            say_unstarted(server, failed, result);
             return false;
         }
         server->worker_count++;

@@ -8,12 +8,18 @@
  * of clients where they are asked for. */
 #include "serve/tls.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
 
 #include <openssl/err.h>
+#include <openssl/pem.h>
 #include <openssl/x509.h>
 
 struct wr_tls {
@@ -24,14 +30,55 @@ struct wr_tls {
 
 /* ---- a context --------------------------------------------------------------------------- */
 
-static int wrong(char *error, size_t size, const char *what, const char *file)
-{
-    const char *reason = ERR_reason_error_string(ERR_peek_last_error());
+/* A file, as the policy names it. */
+struct named {
+    const char *path;
+    struct wr_place at;
+};
 
-    (void)snprintf(error, size, "%s: expected %s: %s", file, what,
-                   reason != NULL ? reason : "it could not be read");
+static int wrong(struct wr_tls_error *error, struct named file, const char *what, const char *why)
+{
+    error->at = file.at;
+    (void)snprintf(error->text, sizeof error->text, "%s: expected %s: %s", file.path, what, why);
     ERR_clear_error();
     return WEIR_EIO;
+}
+
+/* OpenSSL's reason, which is the first: those behind say where it passed. In plainer words where
+ * the file has no such thing. */
+static const char *reason(void)
+{
+    unsigned long first = ERR_peek_error();
+    const char *text = ERR_reason_error_string(first);
+
+    if ((ERR_GET_LIB(first) == ERR_LIB_PEM && ERR_GET_REASON(first) == PEM_R_NO_START_LINE) ||
+        (ERR_GET_LIB(first) == ERR_LIB_OSSL_DECODER && ERR_GET_REASON(first) == ERR_R_UNSUPPORTED))
+        return "there is none in it";
+    return text != NULL ? text : "it could not be read";
+}
+
+/* Can it be read, to an end? OpenSSL says "system lib" for all that cannot. */
+static int look(struct wr_tls_error *error, struct named file, const char *what)
+{
+    int fd = open(file.path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    struct stat st;
+    int failed = fd < 0 || fstat(fd, &st) != 0 ? errno : 0;
+
+    if (fd >= 0)
+        (void)close(fd);
+    if (failed != 0)
+        return wrong(error, file, what, strerror(failed));
+    return S_ISREG(st.st_mode) ? 0 : wrong(error, file, what, "not a regular file");
+}
+
+/* Whoever is to type a passphrase would be asked again at each reload, and it would wait. */
+static int no_passphrase(char *buffer, int size, int writing, void *asked)
+{
+    (void)buffer;
+    (void)size;
+    (void)writing;
+    *(bool *)asked = true;
+    return -1;
 }
 
 static int choose_alpn(SSL *ssl, const unsigned char **out, unsigned char *out_len,
@@ -50,23 +97,53 @@ static int choose_alpn(SSL *ssl, const unsigned char **out, unsigned char *out_l
     return SSL_TLSEXT_ERR_OK;
 }
 
-static int ask_for_clients(SSL_CTX *context, const char *file, char *error, size_t size)
+static int ask_for_clients(SSL_CTX *context, struct named file, struct wr_tls_error *error)
 {
-    STACK_OF(X509_NAME) *names = SSL_load_client_CA_file(file);
+    static const char what[] = "certificates of authorities in PEM";
+    STACK_OF(X509_NAME) * names;
 
-    if (names == NULL || SSL_CTX_load_verify_locations(context, file, NULL) != 1) {
+    if (look(error, file, what) != 0)
+        return WEIR_EIO;
+    names = SSL_load_client_CA_file(file.path);
+    if (names == NULL || SSL_CTX_load_verify_locations(context, file.path, NULL) != 1) {
         sk_X509_NAME_pop_free(names, X509_NAME_free);
-        return wrong(error, size, "certificates of authorities in PEM", file);
+        return wrong(error, file, what, reason());
     }
     SSL_CTX_set_client_CA_list(context, names);
     SSL_CTX_set_verify(context, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, NULL);
     return 0;
 }
 
-static int fill_context(SSL_CTX *context, const struct wr_policy_tls *files, char *error,
-                        size_t size)
+static int load_key(SSL_CTX *context, const struct wr_policy_tls *files, struct wr_tls_error *error)
+{
+    static const char what[] = "the private key of the certificate in PEM";
+    const struct named key = {files->key, files->key_at};
+    bool encrypted = false, good;
+
+    if (look(error, key, what) != 0)
+        return WEIR_EIO;
+    SSL_CTX_set_default_passwd_cb(context, no_passphrase);
+    SSL_CTX_set_default_passwd_cb_userdata(context, &encrypted);
+    good = SSL_CTX_use_PrivateKey_file(context, files->key, SSL_FILETYPE_PEM) == 1;
+    SSL_CTX_set_default_passwd_cb_userdata(context, NULL);
+    if (encrypted)
+        return wrong(error, key, what,
+                     "it is encrypted, and nobody can be asked for its passphrase: "
+                     "openssl pkey -in KEY -out NEW writes it in clear");
+    if (!good && ERR_GET_REASON(ERR_peek_last_error()) == X509_R_KEY_VALUES_MISMATCH)
+        return wrong(error, key, what, "it is the key of another certificate");
+    if (!good || SSL_CTX_check_private_key(context) != 1)
+        return wrong(error, key, what, reason());
+    return 0;
+}
+
+static int fill_context(SSL_CTX *context, const struct wr_policy_tls *files,
+                        struct wr_tls_error *error)
 {
     static const unsigned char id[] = "weir"; /* resumption under client certificates needs one */
+    static const char what[] = "a certificate in PEM, its chain behind it";
+    const struct named certificate = {files->certificate, files->certificate_at};
+    const struct named authorities = {files->client_ca, files->client_ca_at};
 
     (void)SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION);
     (void)SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION |
@@ -75,12 +152,37 @@ static int fill_context(SSL_CTX *context, const struct wr_policy_tls *files, cha
     (void)SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
     (void)SSL_CTX_set_session_id_context(context, id, sizeof id - 1);
     SSL_CTX_set_alpn_select_cb(context, choose_alpn, NULL);
+    if (look(error, certificate, what) != 0)
+        return WEIR_EIO;
     if (SSL_CTX_use_certificate_chain_file(context, files->certificate) != 1)
-        return wrong(error, size, "a certificate in PEM, its chain behind it", files->certificate);
-    if (SSL_CTX_use_PrivateKey_file(context, files->key, SSL_FILETYPE_PEM) != 1 ||
-        SSL_CTX_check_private_key(context) != 1)
-        return wrong(error, size, "the private key of the certificate in PEM", files->key);
-    return files->client_ca != NULL ? ask_for_clients(context, files->client_ca, error, size) : 0;
+        return wrong(error, certificate, what, reason());
+    if (load_key(context, files, error) != 0)
+        return WEIR_EIO;
+    return files->client_ca != NULL ? ask_for_clients(context, authorities, error) : 0;
+}
+
+/* "expired on 2026-01-31" into |why|, by ASN.1's "20260131...". */
+static void say_when(const ASN1_TIME *when, const char *what, char why[WR_TLS_EXPIRY_MAX])
+{
+    struct tm tm = {0};
+
+    (void)ASN1_TIME_to_tm(when, &tm);
+    (void)snprintf(why, WR_TLS_EXPIRY_MAX, "%s %04d-%02d-%02d", what, tm.tm_year + 1900,
+                   tm.tm_mon + 1, tm.tm_mday);
+}
+
+bool wr_tls_untimely(const struct wr_tls *tls, char why[WR_TLS_EXPIRY_MAX])
+{
+    const X509 *certificate = SSL_CTX_get0_certificate(tls->context);
+
+    why[0] = '\0';
+    if (certificate == NULL)
+        return false;
+    if (X509_cmp_current_time(X509_get0_notAfter(certificate)) < 0)
+        say_when(X509_get0_notAfter(certificate), "expired on", why);
+    else if (X509_cmp_current_time(X509_get0_notBefore(certificate)) > 0)
+        say_when(X509_get0_notBefore(certificate), "is not valid before", why);
+    return why[0] != '\0';
 }
 
 /* ---- its life ---------------------------------------------------------------------------- */
@@ -97,22 +199,26 @@ static void free_files(struct wr_policy_tls *files)
     free((void *)(uintptr_t)files->client_ca);
 }
 
-int wr_tls_new(struct wr_tls **out, const struct wr_policy_tls *files, char *error, size_t size)
+int wr_tls_new(struct wr_tls **out, const struct wr_policy_tls *files, struct wr_tls_error *error)
 {
     struct wr_tls *tls = calloc(1, sizeof *tls);
     int result = WEIR_ENOMEM;
 
     *out = NULL;
-    error[0] = '\0';
+    *error = (struct wr_tls_error){.text = "out of memory"};
     if (tls == NULL)
         return WEIR_ENOMEM;
     (void)pthread_mutex_init(&tls->mutex, NULL);
-    tls->files =
-        (struct wr_policy_tls){copy(files->certificate), copy(files->key), copy(files->client_ca)};
+    tls->files = (struct wr_policy_tls){.certificate = copy(files->certificate),
+                                        .key = copy(files->key),
+                                        .client_ca = copy(files->client_ca),
+                                        .certificate_at = files->certificate_at,
+                                        .key_at = files->key_at,
+                                        .client_ca_at = files->client_ca_at};
     ERR_clear_error();
     tls->context = SSL_CTX_new(TLS_server_method());
     if (tls->context != NULL && tls->files.certificate != NULL && tls->files.key != NULL)
-        result = fill_context(tls->context, files, error, size);
+        result = fill_context(tls->context, files, error);
     if (result != 0) {
         wr_tls_free(tls);
         return result;

@@ -9,10 +9,22 @@
 
 struct wr_tls;
 
-/* Load |files|. On errors |*out| is NULL and |error| says what is wrong with which file.
+/* What is wrong with which file, and where the policy names it. */
+struct wr_tls_error {
+    struct wr_place at;
+    char text[384];
+};
+
+/* Load |files|. On errors |*out| is NULL and |error| is written.
  * Returns 0, WEIR_EIO (a file), WEIR_ENOMEM. */
-int wr_tls_new(struct wr_tls **out, const struct wr_policy_tls *files, char *error, size_t size);
+int wr_tls_new(struct wr_tls **out, const struct wr_policy_tls *files, struct wr_tls_error *error);
 void wr_tls_free(struct wr_tls *tls);
+
+/* Is the certificate out of its time? Then |why| says "expired on ..." or "is not valid before
+ * ...".
+ */
+#define WR_TLS_EXPIRY_MAX 64
+bool wr_tls_untimely(const struct wr_tls *tls, char why[WR_TLS_EXPIRY_MAX]);
 
 /* The certificates of |from| take the place of those of |to|; |from| is freed. Any thread. */
 void wr_tls_replace(struct wr_tls *to, struct wr_tls *from);

@@ -63,7 +63,7 @@ def test_a_second_daemon_on_the_address_is_refused(serve):
     host, port = first.address("resp")
     second = serve(f"{{resp: {host}:{port}}}")
     assert second.wait() == 1
-    assert f"resp: {host}:{port}: Address already in use" in "".join(second.raw)
+    assert f"resp: {host}:{port}: the port is taken by another process" in "".join(second.raw)
 
 
 def test_a_stale_unix_socket_is_replaced_and_a_live_one_is_not(serve, tmp_path):

@@ -1,0 +1,81 @@
+/* host_check.c - what a policy asks of this host.
+ *
+ * Problem. A policy that is right can name a certificate that is not there, or one that has run
+ * out. Found by the daemon one at a time, without its line, that is a start that fails at night;
+ * `weir check` said ok.
+ *
+ * Idea. The same look for `weir check`, the start and every reload, at all files at once. What is
+ * read is thrown away: who uses a file reads it again, and has its own error if it has changed
+ * between. */
+#include "serve/host_check.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "serve/secret.h"
+#include "serve/tls.h"
+
+static void check_tls(const struct wr_policy_tls *files, struct wr_diag *diag)
+{
+    struct wr_tls_error error;
+    struct wr_tls *tls;
+    char expiry[WR_TLS_EXPIRY_MAX];
+
+    if (wr_tls_new(&tls, files, &error) != 0) {
+        wr_diag_add(diag, WR_ERROR, error.at.line, error.at.column, "%s", error.text);
+        return;
+    }
+    if (wr_tls_untimely(tls, expiry))
+        wr_diag_add(diag, WR_WARNING, files->certificate_at.line, files->certificate_at.column,
+                    "%s: the certificate %s: clients will refuse it", files->certificate, expiry);
+    wr_tls_free(tls);
+}
+
+static void check_secret(const char *path, struct wr_place at, const struct wr_secret_kind *kind,
+                         struct wr_diag *diag)
+{
+    char why[WR_SECRET_ERROR_MAX];
+    char *secret;
+
+    if (path == NULL)
+        return;
+    secret = wr_secret_read(path, kind, why, sizeof why);
+    if (secret == NULL)
+        wr_diag_add(diag, WR_ERROR, at.line, at.column, "%s", why);
+    wr_secret_free(secret);
+}
+
+/* A size that no page is behind is a promise until callers come. */
+static void check_memory(const struct wr_policy_settings *settings, struct wr_diag *diag)
+{
+    long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+    uint64_t bytes = pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : UINT64_MAX;
+
+    if (settings->arena_bytes > bytes)
+        wr_diag_add(
+            diag, WR_WARNING, settings->arena_bytes_at.line, settings->arena_bytes_at.column,
+            "size: %llu MiB are more than this machine's memory, %llu MiB: as the arena "
+            "fills, processes are killed",
+            (unsigned long long)(settings->arena_bytes >> 20), (unsigned long long)(bytes >> 20));
+}
+
+void wr_host_check(const struct wr_policy *policy, struct wr_diag *diag)
+{
+    const struct wr_policy_settings *settings = wr_policy_settings(policy);
+    const struct wr_policy_store *store = settings->store;
+
+    for (size_t i = 0; i < settings->listener_count; i++)
+        if (settings->listeners[i].tls != NULL)
+            check_tls(settings->listeners[i].tls, diag);
+    check_secret(settings->admin_token_file, settings->admin_token_file_at, &wr_secret_token, diag);
+    check_secret(settings->resp_password_file, settings->resp_password_file_at, &wr_secret_password,
+                 diag);
+    if (store != NULL) {
+        check_secret(store->password_file, store->password_file_at, &wr_secret_store_password,
+                     diag);
+        check_secret(store->secret_file, store->secret_file_at, &wr_secret_store, diag);
+    }
+    check_memory(settings, diag);
+}
