@@ -88,6 +88,8 @@ static void evict(struct sim *sim, unsigned number)
             if (node->ledger[i][k].lease != 0) {
                 (void)wr_slot_drop(node->arena, node->ledger[i][k].lease);
                 node->ledger[i][k].count = 0;
+                node->ledger[i][k].merged = true;
+                node->ledger[i][k].turns++;
             }
 }
 

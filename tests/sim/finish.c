@@ -47,8 +47,11 @@ static void learn(struct sim *sim, struct call *call, unsigned k)
     if (!call->passed || charge->granted <= 0)
         return;
     node->last[limit][call->key] = taken_of(call, k);
+    node->ledger[limit][call->key].merged =
+        ledger_units(&node->ledger[limit][call->key], sim->now_ns) > 0;
     ledger_add(&node->ledger[limit][call->key],
-               (struct granted){charge->granted, call->decided_ns + charge->lease_ns, call->epoch},
+               (struct granted){charge->granted, call->decided_ns + charge->lease_ns, call->epoch,
+                                call->number},
                sim->now_ns);
     check_unspent(sim, limit, call->key);
 }
@@ -73,6 +76,28 @@ static void check_refund(struct sim *sim, const struct call *call, uint32_t refu
             expected |= UINT32_C(1) << k;
     if (refund != expected)
         fail(sim, "to be refunded: %x, not %x", expected, refund);
+}
+
+/* What a refused request held is back in its lease, if that surely lasts, is the only one, and
+ * nothing else happened to it meanwhile. */
+static void check_returned(struct sim *sim, struct call *call, const int64_t before[LIMITS])
+{
+    const struct wr_pending *p = &call->pending;
+    int64_t after[LIMITS], surely_ns = sim->now_ns + 4 * sim->setup.deadline_ns;
+
+    request_lease_units(sim, call, after);
+    for (unsigned i = 0; i < p->ballot.count; i++) {
+        unsigned limit = p->ballot.limit[i];
+        const struct spent *spent = &call->spent[limit];
+        const struct ledger *ledger = &sim->node[call->node].ledger[limit][call->key];
+        if (spent->count != 1 || spent->turn != ledger->turns ||
+            spent->piece[0].end_ns < surely_ns || ledger->count > 1 || ledger->merged ||
+            (ledger->count == 1 && ledger->row[0].number != spent->piece[0].number))
+            continue;
+        if (after[limit] != before[limit] + p->cost)
+            fail(sim, "a refused request took %lld of %s/%u and gave %lld back", (long long)p->cost,
+                 sim->limit[limit]->name, call->key, (long long)(after[limit] - before[limit]));
+    }
 }
 
 static void check_gone(struct sim *sim, const struct call *call)
@@ -118,6 +143,7 @@ void request_finish(struct sim *sim, struct call *call, enum wr_remote_result re
     struct node *node = &sim->node[call->node];
     bool done = result == WR_REMOTE_DONE;
     uint64_t lease[WEIR_LIMITS_MAX];
+    int64_t before[LIMITS];
     uint32_t refund;
 
     for (unsigned k = 0; k < call->wire.count; k++)
@@ -128,6 +154,9 @@ void request_finish(struct sim *sim, struct call *call, enum wr_remote_result re
     }
     call->finished = true;
     call->heard = done;
+    request_lease_units(sim, call, before);
+    if (sim->broken == BROKEN_HELD)
+        call->pending.held = 0;
     refund = wr_engine_finish(node->engine, &call->pending, result, sim->setup.nodes,
                               node_now(sim, call->node), &call->answer);
     if (done) {
@@ -145,6 +174,8 @@ void request_finish(struct sim *sim, struct call *call, enum wr_remote_result re
                           done ? call->wire.charge[k].granted : 0, call->wire.charge[k].lease_ns);
     }
     check_refund(sim, call, refund, done);
+    if (!answer_admits(&call->answer))
+        check_returned(sim, call, before);
     settle_books(sim, call, done);
     request_count(sim, call, &call->answer);
     request_check_local(sim, call);

@@ -16,6 +16,7 @@ static void forget_ended(struct ledger *ledger, int64_t now_ns)
 
 void ledger_add(struct ledger *ledger, struct granted granted, int64_t now_ns)
 {
+    ledger->turns++;
     forget_ended(ledger, now_ns);
     if (ledger->count < LEDGER_ROWS) {
         ledger->row[ledger->count++] = granted;
@@ -54,6 +55,7 @@ bool ledger_spend(struct ledger *ledger, int64_t units, int64_t now_ns, struct s
     forget_ended(ledger, now_ns);
     spent->count = 0;
     spent->at_ns = now_ns;
+    spent->turn = ++ledger->turns;
     while (units > 0) {
         struct granted *from = first(ledger), piece;
         if (from == NULL)

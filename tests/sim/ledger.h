@@ -11,13 +11,18 @@
 
 struct granted {
     int64_t units;
-    int64_t end_ns; /* by the store's clock */
-    unsigned epoch; /* what the store knew then */
+    int64_t end_ns;  /* by the store's clock */
+    unsigned epoch;  /* what the store knew then */
+    uint64_t number; /* of the request that it came with */
 };
 
 struct ledger {
     struct granted row[LEDGER_ROWS];
     unsigned count;
+    /* Granted while there were others, so that the node has all end with the first; or evicted:
+     * what is given back may be stranded. */
+    bool merged;
+    unsigned turns; /* how often it has changed */
     uint64_t lease; /* its key in the arena; 0: not known yet */
 };
 
@@ -28,6 +33,7 @@ struct spent {
     int64_t at_ns;
     int64_t units; /* of them, those that the store of this epoch granted */
     unsigned epoch;
+    unsigned turn; /* of the ledger, after it */
 };
 
 void ledger_add(struct ledger *ledger, struct granted granted, int64_t now_ns);

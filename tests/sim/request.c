@@ -158,7 +158,7 @@ void request_count(struct sim *sim, const struct call *call, const struct weir_a
 
 /* ---- begin ------------------------------------------------------------------------------- */
 
-static void lease_units(struct sim *sim, const struct call *call, int64_t units[LIMITS])
+void request_lease_units(struct sim *sim, const struct call *call, int64_t units[LIMITS])
 {
     struct node *node = &sim->node[call->node];
 
@@ -176,7 +176,7 @@ static void decided_here(struct sim *sim, struct call *call, const int64_t befor
 
     request_count(sim, call, &call->answer);
     if (call->peeks || !answer_admits(&call->answer)) {
-        lease_units(sim, call, after);
+        request_lease_units(sim, call, after);
         if (memcmp(before, after, sizeof after) != 0 || p->held != 0)
             fail(sim, "a refusal or a look has spent from a lease");
     } else {
@@ -346,7 +346,7 @@ void request_arrives(struct sim *sim)
     draw(sim, call, &request);
     request.path = (struct weir_slice){paths[call->path], strlen(paths[call->path])};
     field = (struct weir_slice){key_name(call->key), strlen(key_name(call->key))};
-    lease_units(sim, call, before);
+    request_lease_units(sim, call, before);
     complete = (call->reserves ? wr_engine_begin_reserve : wr_engine_begin)(
         node->engine, &request, node_now(sim, at), &call->answer, &call->pending);
     if (complete)

@@ -68,6 +68,7 @@ enum broken {
     BROKEN_KEPT,     /* a lease that is given back is spent all the same */
     BROKEN_TWICE,    /* an answer that comes twice grants twice */
     BROKEN_LOST,     /* the store grants what it does not count */
+    BROKEN_HELD,     /* what a request held when it is refused is not given back */
     BROKENS
 };
 extern const char *const broken_names[BROKENS];
@@ -238,6 +239,8 @@ void request_check_local(struct sim *sim, const struct call *call);
 void request_count(struct sim *sim, const struct call *call, const struct weir_answer *answer);
 struct call *call_new(struct sim *sim, unsigned node);
 void call_drop(struct sim *sim, struct call *call); /* one reference */
+/* What lies in the leases of its key, as the node has them. */
+void request_lease_units(struct sim *sim, const struct call *call, int64_t units[LIMITS]);
 void request_arrives(struct sim *sim);
 
 /* counter.c */
