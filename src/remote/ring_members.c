@@ -68,6 +68,17 @@ static void set_routes(struct wr_ring *ring)
         ring->peers[i].routed = ring->peers[i].targeted;
 }
 
+static void list(struct wr_ring *ring)
+{
+    ring->routed_count = ring->targeted_count = 0;
+    for (unsigned i = 0; i < WR_RING_PEERS_MAX; i++) {
+        if (ring->peers[i].routed)
+            ring->routed[ring->routed_count++] = &ring->peers[i];
+        if (ring->peers[i].targeted)
+            ring->targeted[ring->targeted_count++] = &ring->peers[i];
+    }
+}
+
 void wr_ring_view(struct wr_ring *ring)
 {
     unsigned nodes = 0;
@@ -81,6 +92,7 @@ void wr_ring_view(struct wr_ring *ring)
         nodes += targeted;
     }
     set_routes(ring);
+    list(ring);
     ring->store->state.nodes = nodes > 0 ? nodes : 1;
     if (changed) {
         ring->generation++;
@@ -112,20 +124,17 @@ static uint64_t weight(const struct wr_ring_peer *peer, const unsigned char *tag
     return wr_sip_finish(sip);
 }
 
-static struct wr_ring_peer *best(struct wr_ring *ring, const unsigned char *tag, bool routed)
+static struct wr_ring_peer *best(struct wr_ring_peer *const *peers, unsigned count,
+                                 const unsigned char *tag)
 {
     struct wr_ring_peer *found = NULL;
     uint64_t most = 0;
 
-    for (unsigned i = 0; i < WR_RING_PEERS_MAX; i++) {
-        struct wr_ring_peer *peer = &ring->peers[i];
-        uint64_t w;
-        if (!(routed ? peer->routed : peer->targeted))
-            continue;
-        w = weight(peer, tag);
+    for (unsigned i = 0; i < count; i++) {
+        uint64_t w = weight(peers[i], tag);
         /* Equal weights, once in 2^64: the greater name. */
-        if (found == NULL || w > most || (w == most && strcmp(peer->id, found->id) > 0)) {
-            found = peer;
+        if (found == NULL || w > most || (w == most && strcmp(peers[i]->id, found->id) > 0)) {
+            found = peers[i];
             most = w;
         }
     }
@@ -134,12 +143,12 @@ static struct wr_ring_peer *best(struct wr_ring *ring, const unsigned char *tag,
 
 struct wr_ring_peer *wr_ring_route(struct wr_ring *ring, const unsigned char tag[WR_TAG_BYTES])
 {
-    return best(ring, tag, true);
+    return best(ring->routed, ring->routed_count, tag);
 }
 
 struct wr_ring_peer *wr_ring_target(struct wr_ring *ring, const unsigned char tag[WR_TAG_BYTES])
 {
-    return best(ring, tag, false);
+    return best(ring->targeted, ring->targeted_count, tag);
 }
 
 /* ---- how it stands --------------------------------------------------------------------------- */

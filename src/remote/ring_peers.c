@@ -102,12 +102,14 @@ static bool open_peer(struct wr_ring *ring, const char *host, uint16_t port)
 static void close_peer(struct wr_ring_peer *peer)
 {
     struct wr_redis_node *node = peer->node;
-    struct wr_redis_store *store = peer->ring->store;
+    struct wr_ring *ring = peer->ring;
 
     *peer = (struct wr_ring_peer){0};
     wr_redis_node_close(node);
-    if (!store->closing)
-        wr_redis_reroute(store, node);
+    if (ring->store->closing)
+        return;
+    wr_ring_view(ring);
+    wr_redis_reroute(ring->store, node);
 }
 
 /* ---- greeting -------------------------------------------------------------------------------- */

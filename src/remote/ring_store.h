@@ -64,8 +64,12 @@ struct wr_ring {
     struct wr_ring_keys *keys;
     struct wr_owner *owner;                       /* NULL: whose arena is not known yet */
     struct wr_ring_peer peers[WR_RING_PEERS_MAX]; /* the first is this node */
-    uint64_t generation;                          /* of the nodes that are targeted */
-    int64_t changed_ns;                           /* when that last changed */
+    /* Those that are routed, and targeted, one after the other: they are looked through for each
+     * decision. */
+    struct wr_ring_peer *routed[WR_RING_PEERS_MAX], *targeted[WR_RING_PEERS_MAX];
+    unsigned routed_count, targeted_count;
+    uint64_t generation; /* of the nodes that are targeted */
+    int64_t changed_ns;  /* when that last changed */
 
     /* Tickets decided here, at the end of the turn. */
     struct wr_redis_ticket **here;
