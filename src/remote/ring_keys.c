@@ -1,6 +1,6 @@
 /* ring_keys.c - a set-associative table of tags, each set a few cache lines.
  *
- * Idea. An entry is a tag and the number of a kind (a name and a limit), so a key costs 24 bytes;
+ * Idea. An entry is a tag and the number of a kind (a name and a limit), so a key costs 20 bytes;
  * all keys of a tag are in its one set. A full set forgets one of its entries, in turn.
  *
  * Invariants.
@@ -30,6 +30,8 @@ struct entry {
     uint16_t kind; /* + 1; 0: no entry */
     uint8_t place; /* enum wr_ring_place */
 };
+
+_Static_assert(sizeof(struct entry) == 20, "as said above, and in docs/distributed.md");
 
 struct kind {
     struct wr_limit limit;
