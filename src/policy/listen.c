@@ -18,6 +18,9 @@
 #define THREADS_MAX 256
 #define TOKEN_BYTES_GOOD 16
 #define DRAIN_DEFAULT_NS (INT64_C(10) * 1000000000)
+#define UNSENT_BYTES_DEFAULT (UINT64_C(64) << 20)
+#define UNSENT_BYTES_MIN (UINT64_C(1) << 20)
+#define UNSENT_BYTES_MAX (UINT64_C(1) << 40)
 
 struct reading {
     const char *door;
@@ -351,6 +354,27 @@ static void warn_open_resp(struct wr_loader *ld, const struct reading *reading)
     }
 }
 
+static void read_unsent(struct wr_loader *ld, const struct wr_yaml *value, void *into)
+{
+    const char *wrong;
+    uint64_t bytes;
+    size_t at;
+
+    (void)into;
+    if (!wr_is_text(value)) {
+        wr_error(ld, value, "unsent_max: expected a size such as 64MiB, found %s",
+                 wr_found_kind(value));
+        return;
+    }
+    wrong = wr_size_parse(wr_slice_of(value), &bytes, &at);
+    if (wrong != NULL)
+        wr_error_in(ld, value, at, "unsent_max %s: %s", wr_found(value).text, wrong);
+    else if (bytes < UNSENT_BYTES_MIN || bytes > UNSENT_BYTES_MAX)
+        wr_error(ld, value, "unsent_max: expected 1MiB to 1TiB, found %s", wr_found(value).text);
+    else
+        ld->policy->settings.unsent_bytes_max = bytes;
+}
+
 void wr_read_listen(struct wr_loader *ld)
 {
     static const struct wr_key keys[] = {
@@ -362,6 +386,7 @@ void wr_read_listen(struct wr_loader *ld)
         {"drain", read_drain},
         {"idle_timeout", read_idle},
         {"stall_timeout", read_stall},
+        {"unsent_max", read_unsent},
         {"admin_token", read_token},
         {"admin_token_file", read_token_file},
         {"resp_password", read_password},
@@ -372,6 +397,7 @@ void wr_read_listen(struct wr_loader *ld)
     struct reading reading = {0};
 
     ld->policy->settings.drain_ns = DRAIN_DEFAULT_NS;
+    ld->policy->settings.unsent_bytes_max = UNSENT_BYTES_DEFAULT;
     if (node == NULL)
         return;
     reading.all = wr_region_take(ld->region, LISTENERS_MAX, sizeof *reading.all);

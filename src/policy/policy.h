@@ -132,8 +132,9 @@ struct wr_policy_settings {
     unsigned threads; /* loops of the daemon; 0: one a core */
     int64_t idle_ns;  /* silence that ends a connection; 0: the door's */
     int64_t stall_ns; /* how long half a message may stand, either way; 0: the door's */
-    unsigned log_refused_per_second;     /* lines of a loop; 0: none */
-    int64_t drain_ns;                    /* how long SIGTERM waits for what is in flight */
+    unsigned log_refused_per_second; /* lines of a loop; 0: none */
+    uint64_t unsent_bytes_max; /* of a loop: with more, who does not read is not read either */
+    int64_t drain_ns;          /* how long SIGTERM waits for what is in flight */
     const struct wr_policy_store *store; /* NULL: nothing is shared */
 };
 

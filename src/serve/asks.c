@@ -212,6 +212,17 @@ bool wr_asks_one(struct wr_asks *asks, const struct wr_selected *key, unsigned p
     return decide(asks, &what, answer);
 }
 
+bool wr_asks_next(struct wr_asks *asks, struct weir_answer *answer)
+{
+    struct wr_question *question = asks->at != NULL ? *asks->at : NULL;
+
+    if (question == NULL || question->state != WR_QUESTION_DONE)
+        return false;
+    *answer = question->answer;
+    asks->at = &question->next;
+    return true;
+}
+
 struct wr_selected wr_asks_plain_key(unsigned limit, struct weir_slice key)
 {
     return (struct wr_selected){

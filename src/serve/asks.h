@@ -70,6 +70,10 @@ bool wr_asks_check(struct wr_asks *asks, unsigned limit, struct weir_slice key, 
 bool wr_asks_one(struct wr_asks *asks, const struct wr_selected *key, unsigned plan, int64_t cost,
                  struct weir_answer *answer);
 
+/* The next of those that are remembered, each of them decided; false: there is none. Also under
+ * another policy than they were asked under. */
+bool wr_asks_next(struct wr_asks *asks, struct weir_answer *answer);
+
 /* A key of one plain part, as wr_asks_check has it. */
 struct wr_selected wr_asks_plain_key(unsigned limit, struct weir_slice key);
 

@@ -51,6 +51,7 @@ static void on_written(uv_write_t *request, int status)
     conn->sending = NULL;
     recycle(conn->acceptor, &sending->bytes);
     free(sending);
+    wr_conn_weigh(conn);
     if (conn->doomed)
         return;
     if (status < 0) {
@@ -137,6 +138,7 @@ static void flush(struct wr_conn *conn)
         good = send_sealed(conn);
     else if (wr_bytes_held(&conn->out) > 0)
         good = send_bytes(conn, &conn->out);
+    wr_conn_weigh(conn);
     if (!good)
         wr_conn_destroy(conn);
 }
@@ -155,6 +157,7 @@ int wr_conn_write(struct wr_conn *conn, const void *bytes, size_t len)
         wr_conn_destroy(conn);
         return WEIR_EFULL;
     }
+    wr_conn_weigh(conn);
     if (!conn->in_read && !conn->dirty) {
         conn->dirty = true;
         conn->next_dirty = acceptor->dirty;
@@ -207,7 +210,8 @@ static bool keep(struct wr_conn *conn, const uint8_t *rest, size_t len)
 
 static void pause_reading(struct wr_conn *conn)
 {
-    if (conn->paused || wr_conn_unsent(conn) <= conn->acceptor->options.limits.output_max)
+    /* Who waits for the door's own is read on: it may be the one that others wait for. */
+    if (conn->paused || conn->stalled || !wr_conn_is_full(conn))
         return;
     conn->paused = true;
     (void)uv_read_stop(&conn->uv.stream);
@@ -283,6 +287,8 @@ void wr_conn_again(struct wr_conn *conn)
         return;
     if (!conn->paused && wr_bytes_held(&conn->in) > 0)
         deliver(conn, NULL, 0);
+    if (!conn->stalled && conn->ended)
+        conn->closing = true;
     if (!conn->stalled && conn->full)
         read_on(conn);
     progress(conn);
@@ -359,7 +365,7 @@ void wr_conn_arrive(struct wr_conn *conn, ssize_t n, const char *bytes)
 {
     if (n == UV_EOF) {
         conn->ended = true;
-        conn->closing = true;
+        conn->closing = !conn->stalled; /* it is answered first */
     } else if (n > 0 && conn->closing) {
         return; /* of no interest any more; the queue of deadlines ends it */
     } else if (n < 0 || (n > 0 && !take_in(conn, bytes, (size_t)n))) {
@@ -407,7 +413,7 @@ static void linger(struct wr_conn *conn)
 static void read_on(struct wr_conn *conn)
 {
     conn->full = false;
-    if (conn->paused || conn->closing || conn->doomed)
+    if (conn->paused || conn->closing || conn->ended || conn->doomed)
         return;
     if (uv_read_start(&conn->uv.stream, on_alloc, on_read) != 0)
         wr_conn_destroy(conn);

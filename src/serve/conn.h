@@ -3,9 +3,10 @@
  *
  * Bounds, so that nobody holds anybody else up: unread input is at most |input_max|; once unsent
  * output passes |output_max| nothing more is read until it has drained, and when it does not drain
- * for |write_ns| the connection is closed; input that is begun and not completed for |message_ns|,
- * and silence for |idle_ns|, close it as well (0: never). A connection that the other side has
- * half closed is sent what is written, then closed. */
+ * for |write_ns| the connection is closed; while all connections of the loop have more unsent than
+ * the policy's unsent_max, one with any unsent output is not read; input that is begun and not
+ * completed for |message_ns|, and silence for |idle_ns|, close it as well (0: never). A connection
+ * that the other side has half closed is sent what is written, then closed. */
 #ifndef WR_SERVE_CONN_H
 #define WR_SERVE_CONN_H
 
@@ -50,6 +51,9 @@ size_t wr_conn_unread(const struct wr_conn *conn);
 
 /* Bytes written but not yet sent. */
 size_t wr_conn_unsent(const struct wr_conn *conn);
+
+/* Is so much unsent that it is not read before that has gone? Then read() is to return. */
+bool wr_conn_is_full(const struct wr_conn *conn);
 
 /* Send what was written outside of read() without waiting for the end of the turn. */
 void wr_conn_flush(struct wr_conn *conn);

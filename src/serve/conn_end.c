@@ -40,6 +40,22 @@ size_t wr_conn_unread(const struct wr_conn *conn)
     return wr_bytes_held(&conn->in);
 }
 
+bool wr_conn_is_full(const struct wr_conn *conn)
+{
+    size_t unsent = wr_conn_unsent(conn);
+
+    return unsent > conn->acceptor->options.limits.output_max ||
+           (unsent > 0 && wr_loop_crowded(conn->acceptor->loop, 0));
+}
+
+void wr_conn_weigh(struct wr_conn *conn)
+{
+    size_t now = conn->out.room + (conn->sending != NULL ? conn->sending->bytes.room : 0);
+
+    conn->acceptor->loop->unsent_bytes += (uint64_t)now - conn->counted_bytes;
+    conn->counted_bytes = now;
+}
+
 /* ---- the end ----------------------------------------------------------------------------- */
 
 static void forget_dirty(struct wr_conn *conn)
@@ -72,6 +88,7 @@ static void on_closed(uv_handle_t *handle)
     SSL_free(conn->ssl);
     wr_bytes_free(&conn->in);
     wr_bytes_free(&conn->out);
+    wr_conn_weigh(conn);
     free(conn->subject);
     free(conn);
     wr_acceptor_handle_closed(acceptor);

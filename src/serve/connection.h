@@ -34,6 +34,7 @@ struct wr_conn {
     struct wr_bytes in;              /* unread */
     struct wr_bytes out;             /* unsent, of |context| */
     struct wr_sending *sending;      /* out of our hands; NULL: nothing */
+    size_t counted_bytes;            /* of the loop's unsent_bytes */
     char *subject;                   /* of the client certificate; NULL: none */
     bool in_read;                    /* the door is being called */
     bool dirty;
@@ -84,6 +85,9 @@ void wr_conn_destroy(struct wr_conn *conn);
 void wr_conn_wait(struct wr_conn *conn, unsigned queue);
 /* Take in |n| bytes as they came, at acceptor->scratch, or UV_EOF, or an error of libuv. */
 void wr_conn_arrive(struct wr_conn *conn, ssize_t n, const char *bytes);
+
+/* conn_end.c: count the memory of its output. */
+void wr_conn_weigh(struct wr_conn *conn);
 
 /* acceptor.c: a handle of libuv is gone. */
 void wr_acceptor_handle_closed(struct wr_acceptor *acceptor);

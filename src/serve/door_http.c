@@ -75,6 +75,7 @@ static void free_door(struct http_door *door)
         free(door->requests);
         free(door->fields);
         free(door->json);
+        http_batches_free(door->batches);
     }
     free(door);
 }
@@ -91,7 +92,9 @@ static struct http_door *new_door(struct wr_loop *loop)
     door->decoded = malloc(WR_HTTP_BODY_MAX);
     door->requests = calloc(WR_CHECK_BATCH_MAX, sizeof *door->requests);
     door->json = http_json_new();
-    if (door->decoded != NULL && door->requests != NULL && door->json != NULL)
+    door->batches = http_batches_new(door);
+    if (door->decoded != NULL && door->requests != NULL && door->json != NULL &&
+        door->batches != NULL)
         return door;
     free_door(door);
     return NULL;

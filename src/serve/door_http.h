@@ -10,6 +10,8 @@
 
 #define HTTP_BATCH 32U /* decided at once */
 
+struct http_batches;
+
 /* One listening socket. All but the service's connections is scratch memory for the request at
  * hand. */
 struct http_door {
@@ -21,6 +23,7 @@ struct http_door {
     size_t fields_room;
     struct weir_answer answers[HTTP_BATCH];
     struct http_json *json;          /* of /json */
+    struct http_batches *batches;    /* long arrays of /v1/check */
     char values[WEIR_HEADERS_BYTES]; /* of the response's fields */
     char status[4];                  /* of X-Weir-Status */
 };
@@ -34,6 +37,44 @@ http_handler http_check, http_reserve, http_settle, http_release, http_auth, htt
 
 /* Room for the fields of |requests| requests at door->fields. False: out of memory. */
 bool http_fields_room(struct http_door *door, size_t requests);
+
+/* ---- door_http_check.c: questions of one body ------------------------------------------------ */
+
+/* Where they are read to, by which policy they are decided, where the answers are put together. */
+struct http_questions {
+    struct wr_loop *loop;
+    struct wr_handle *handle;
+    const struct http_policy *policy;
+    struct wr_asks *asks;         /* where the policy shares limits: all are decided there */
+    struct weir_request *request; /* WR_CHECK_BATCH_MAX */
+    struct weir_slice *fields;    /* of them */
+    char *decoded;                /* WR_HTTP_BODY_MAX */
+    struct weir_answer *answers;  /* HTTP_BATCH */
+    size_t count, told;
+    int64_t now_ns;
+};
+
+/* Read |body|. False: reader->error. */
+bool http_questions_read(struct http_questions *questions, enum wr_check_form form,
+                         struct weir_slice body, struct wr_check_reader *reader);
+
+/* Decide up to HTTP_BATCH more and write what is told of them to |out|, of HTTP_TOLD_BYTES, a comma
+ * between. Returns the length. */
+#define HTTP_TOLD_BYTES (HTTP_BATCH * (WR_CHECK_ANSWER_MAX + 1U))
+size_t http_questions_tell(struct http_questions *questions, char *out);
+
+/* ---- http_batch.c: long arrays --------------------------------------------------------------- */
+
+struct http_batches *http_batches_new(struct http_door *door);
+/* Before the door is freed, after its connections are closed. */
+void http_batches_free(struct http_batches *batches);
+
+/* Answer |body|, an array of |count| questions that was read without an error, a piece a turn of
+ * the loop: |response| waits, until it is there. */
+void http_batch(struct http_door *door, struct weir_slice body, size_t count,
+                struct http_response *response);
+/* Is the answer of the request at hand there? */
+bool http_batch_done(struct http_door *door, struct http_response *response);
 
 /* door_http_json.c: its part of a door, to be freed by free(). NULL: out of memory. */
 struct http_json *http_json_new(void);

@@ -2,7 +2,7 @@
  *
  * Invariants: a body is read whole before anything is decided, so that an error charges nobody; one
  * body's requests are decided in order, at one moment, or, where a store is asked, all of them
- * before any is answered. */
+ * before any is answered. More than HTTP_BATCH of them are http_batch.c's. */
 #include <string.h>
 
 #include "base/units.h"
@@ -23,9 +23,28 @@ static int find_plan(const void *context, struct weir_slice name)
     return weir_plan_find(context, name);
 }
 
+bool http_questions_read(struct http_questions *questions, enum wr_check_form form,
+                         struct weir_slice body, struct wr_check_reader *reader)
+{
+    *reader = (struct wr_check_reader){.form = form,
+                                       .field_count = questions->policy->field_count,
+                                       .field_names = questions->policy->names,
+                                       .field_kinds = questions->policy->kinds,
+                                       .find_plan = find_plan,
+                                       .context = questions->handle->weir,
+                                       .scratch = questions->decoded,
+                                       .requests = questions->request,
+                                       .fields = questions->fields};
+    if (!wr_check_read(reader, body))
+        return false;
+    questions->count = reader->count;
+    return true;
+}
+
+/* Into the door's scratch memory. */
 static bool read_body(struct http_door *door, const struct wr_http_request *request,
-                      struct wr_check_reader *reader, enum wr_check_form form,
-                      struct http_response *response)
+                      struct http_questions *questions, struct wr_check_reader *reader,
+                      enum wr_check_form form, struct http_response *response)
 {
     size_t most = form == WR_CHECK_FORM && request->body.len > 0 &&
                           memchr(request->body.ptr, '[', request->body.len) != NULL
@@ -36,16 +55,16 @@ static bool read_body(struct http_door *door, const struct wr_http_request *requ
         http_problem(&door->service, response, 503, "out of memory", nothing);
         return false;
     }
-    *reader = (struct wr_check_reader){.form = form,
-                                       .field_count = door->policy.field_count,
-                                       .field_names = door->policy.names,
-                                       .field_kinds = door->policy.kinds,
-                                       .find_plan = find_plan,
-                                       .context = door->service.loop->handle->weir,
-                                       .scratch = door->decoded,
-                                       .requests = door->requests,
-                                       .fields = door->fields};
-    if (wr_check_read(reader, request->body))
+    *questions = (struct http_questions){.loop = door->service.loop,
+                                         .handle = door->service.loop->handle,
+                                         .policy = &door->policy,
+                                         .asks = door->service.asks,
+                                         .request = door->requests,
+                                         .fields = door->fields,
+                                         .decoded = door->decoded,
+                                         .answers = door->answers,
+                                         .now_ns = wr_loop_now(door->service.loop)};
+    if (http_questions_read(questions, form, request->body, reader))
         return true;
     http_problem(&door->service, response, 400, reader->error,
                  (struct weir_slice){reader->member, reader->member_len});
@@ -54,17 +73,17 @@ static bool read_body(struct http_door *door, const struct wr_http_request *requ
 
 /* ---- answers ------------------------------------------------------------------------------ */
 
-/* Write |answer| (NULL: not counted) at door->service.body + |at|. Returns its length. */
-static size_t tell(struct http_door *door, const struct weir_answer *answer,
-                   struct wr_check_told *told, size_t at)
+/* Write |answer| (NULL: not counted) to |out|. Returns its length. */
+static size_t tell(const struct http_questions *questions, const struct weir_answer *answer,
+                   struct wr_check_told *told, char *out)
 {
-    struct weir *w = door->service.loop->handle->weir;
+    struct weir *w = questions->handle->weir;
 
     told->answer = answer;
     told->plan = NULL;
     if (answer != NULL) {
         told->spoken = wr_answer_spoken(answer);
-        if (door->policy.has_plans)
+        if (questions->policy->has_plans)
             told->plan = weir_plan_name(w, answer->plan);
         for (unsigned i = 0; i < answer->count; i++) {
             int64_t next_ns;
@@ -73,7 +92,7 @@ static size_t tell(struct http_door *door, const struct weir_answer *answer,
                                &told->reset_ns[i]);
         }
     }
-    return wr_check_write(told, door->service.body + at);
+    return wr_check_write(told, out);
 }
 
 static void answer_json(struct http_door *door, struct http_response *response, size_t len)
@@ -84,98 +103,100 @@ static void answer_json(struct http_door *door, struct http_response *response, 
 
 /* ---- check -------------------------------------------------------------------------------- */
 
-static bool is_uncounted(const struct http_door *door, const struct weir_request *request)
+static bool is_uncounted(const struct http_questions *questions, const struct weir_request *request)
 {
-    return door->policy.answers.skip_options && request->method.len == 7 &&
+    return questions->policy->answers.skip_options && request->method.len == 7 &&
            memcmp(request->method.ptr, "OPTIONS", 7) == 0;
 }
 
-/* How many requests from |requests| on are decided together: up to one that is not counted. */
-static size_t run_length(const struct http_door *door, const struct weir_request *requests,
-                         size_t left)
+/* How many of the next |left| are decided together: up to one that is not counted. */
+static size_t run_length(const struct http_questions *questions, size_t left)
 {
     size_t n = 0;
 
-    while (n < left && n < HTTP_BATCH && !is_uncounted(door, &requests[n]))
+    while (n < left && n < HTTP_BATCH &&
+           !is_uncounted(questions, &questions->request[questions->told + n]))
         n++;
     return n;
 }
 
-/* Have all |count| requests decided. False: the store is asked. */
-static bool ask_all(struct http_door *door, size_t count)
+/* Have all decided. False: the store is asked. */
+static bool ask_all(const struct http_questions *questions)
 {
-    struct wr_asks *asks = door->service.asks;
+    struct wr_asks *asks = questions->asks;
     bool there = true;
 
     asks->keep = true;
-    for (size_t i = 0; i < count; i++)
-        if (!is_uncounted(door, &door->requests[i]))
-            there = wr_asks_decide(asks, &door->requests[i], &door->answers[0]) && there;
+    for (size_t i = 0; i < questions->count; i++)
+        if (!is_uncounted(questions, &questions->request[i]))
+            there = wr_asks_decide(asks, &questions->request[i], questions->answers) && there;
     asks->keep = false;
     wr_asks_again(asks);
     return there;
 }
 
-static void decide_some(struct http_door *door, const struct weir_request *requests, size_t n)
+static void decide_some(const struct http_questions *questions, size_t n)
 {
-    struct wr_loop *loop = door->service.loop;
-
-    if (!wr_asks_shares(loop)) {
-        (void)weir_decide_batch(loop->handle->weir, requests, n, wr_loop_now(loop), door->answers);
-        return;
-    }
-    for (size_t i = 0; i < n; i++)
-        (void)wr_asks_decide(door->service.asks, &requests[i], &door->answers[i]);
+    if (questions->asks == NULL)
+        (void)weir_decide_batch(questions->handle->weir, &questions->request[questions->told], n,
+                                questions->now_ns, questions->answers);
+    else
+        for (size_t i = 0; i < n; i++)
+            (void)wr_asks_next(questions->asks, &questions->answers[i]);
 }
 
-/* Decide the requests that were read and write what is told of them, a comma between. Returns the
- * length at door->service.body; 0: out of memory. */
-static size_t decide_all(struct http_door *door, size_t count, size_t at,
-                         struct http_response *response)
+size_t http_questions_tell(struct http_questions *questions, char *out)
 {
     struct wr_check_told told = {.answer = NULL};
+    size_t left = questions->count - questions->told;
+    size_t n = run_length(questions, left), end = n > 0 ? n : left > 0, len = 0;
 
-    for (size_t i = 0; i < count;) {
-        size_t n = run_length(door, door->requests + i, count - i);
-        size_t end = n > 0 ? n : 1;
-        if (!http_body_room(&door->service, response, at + end * (WR_CHECK_ANSWER_MAX + 1) + 1))
-            return 0;
-        if (n > 0)
-            decide_some(door, door->requests + i, n);
-        for (size_t k = 0; k < end; k++) {
-            if (i + k > 0)
-                door->service.body[at++] = ',';
-            if (n > 0)
-                wr_refused_answer(door->service.loop, WR_DOOR_HTTP, &door->requests[i + k],
-                                  &door->answers[k]);
-            at += tell(door, n > 0 ? &door->answers[k] : NULL, &told, at);
-        }
-        i += end;
+    if (n > 0)
+        decide_some(questions, n);
+    for (size_t k = 0; k < end; k++) {
+        const struct weir_answer *answer = n > 0 ? &questions->answers[k] : NULL;
+        if (questions->told > 0)
+            out[len++] = ',';
+        /* Of a policy that is no longer in force nobody counts any more. */
+        if (answer != NULL && questions->handle == questions->loop->handle)
+            wr_refused_answer(questions->loop, WR_DOOR_HTTP, &questions->request[questions->told],
+                              answer);
+        len += tell(questions, answer, &told, out + len);
+        questions->told++;
     }
-    return at;
+    return len;
 }
 
 void http_check(struct http_service *service, struct weir_slice peer,
                 const struct wr_http_request *request, struct http_response *response)
 {
     struct http_door *door = http_door_of(service);
+    struct http_questions questions;
     struct wr_check_reader reader;
-    size_t len;
+    size_t len = 0;
 
     (void)peer;
-    if (!read_body(door, request, &reader, WR_CHECK_FORM, response))
+    if (http_batch_done(door, response) ||
+        !read_body(door, request, &questions, &reader, WR_CHECK_FORM, response))
         return;
-    if (wr_asks_shares(service->loop) && !ask_all(door, reader.count)) {
+    if (!wr_asks_shares(service->loop)) {
+        questions.asks = NULL;
+    } else if (!ask_all(&questions)) {
         response->waits = true;
         return;
     }
-    if (reader.array)
-        door->service.body[0] = '[';
-    len = decide_all(door, reader.count, reader.array ? 1 : 0, response);
-    if (len == 0)
+    if (reader.count > HTTP_BATCH) {
+        http_batch(door, request->body, reader.count, response);
+        return;
+    }
+    if (!http_body_room(service, response, reader.count * (WR_CHECK_ANSWER_MAX + 1) + 2))
         return;
     if (reader.array)
-        door->service.body[len++] = ']';
+        service->body[len++] = '[';
+    while (questions.told < questions.count)
+        len += http_questions_tell(&questions, service->body + len);
+    if (reader.array)
+        service->body[len++] = ']';
     answer_json(door, response, len);
 }
 
@@ -205,12 +226,13 @@ void http_reserve(struct http_service *service, struct weir_slice peer,
     struct wr_handle *handle = door->service.loop->handle;
     struct weir_answer *answer = &door->answers[0];
     struct wr_check_told told = {.reservation = true};
+    struct http_questions questions;
     struct wr_check_reader reader;
     char id[WR_RESERVATION_ID + 1];
     int64_t ttl_ns;
 
     (void)peer;
-    if (!read_body(door, request, &reader, WR_RESERVE_FORM, response) ||
+    if (!read_body(door, request, &questions, &reader, WR_RESERVE_FORM, response) ||
         !read_ttl(door, &reader, &ttl_ns, response))
         return;
     if (!wr_asks_reserve(service->asks, door->requests, answer)) {
@@ -229,7 +251,7 @@ void http_reserve(struct http_service *service, struct weir_slice peer,
         told.id = id;
     }
     wr_refused_answer(door->service.loop, WR_DOOR_HTTP, door->requests, answer);
-    answer_json(door, response, tell(door, answer, &told, 0));
+    answer_json(door, response, tell(&questions, answer, &told, service->body));
 }
 
 static void end_reservation(struct http_door *door, const struct wr_http_request *request,
@@ -237,12 +259,13 @@ static void end_reservation(struct http_door *door, const struct wr_http_request
 {
     static const char settled[] = "{\"settled\":true}", released[] = "{\"released\":true}";
     struct wr_reservations *table = wr_server_reservations(door->service.loop->server);
+    struct http_questions questions;
     struct wr_check_reader reader;
     char id[WR_RESERVATION_ID + 1] = "";
     int64_t now = wr_loop_now(door->service.loop);
     int result;
 
-    if (!read_body(door, request, &reader, form, response))
+    if (!read_body(door, request, &questions, &reader, form, response))
         return;
     if (reader.id.len == WR_RESERVATION_ID)
         memcpy(id, reader.id.ptr, WR_RESERVATION_ID);

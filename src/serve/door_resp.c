@@ -256,7 +256,7 @@ static int64_t on_read(void *context, const uint8_t *bytes, size_t len)
             refuse(session, command.error);
             return -1;
         }
-    } while (step == WR_RESP_COMMAND && wr_conn_unsent(session->conn) <= WR_RESP_OUTPUT_MAX);
+    } while (step == WR_RESP_COMMAND && !wr_conn_is_full(session->conn));
     /* In a drain, who is answered all that came whole is let go. */
     return session->door->loop->draining && used > 0 && used == len ? -1 : (int64_t)used;
 }

@@ -33,6 +33,8 @@ struct http_conn {
     struct wr_conn *conn;
     struct http_held *held; /* the answer that waits; NULL: none */
     struct wr_asks asks;
+    bool waits;     /* for what its handler asked for */
+    uint64_t since; /* uv_hrtime: when that was; 0: it does not */
     struct wr_http_parser parser;
     struct weir_slice peer;
 };
@@ -222,6 +224,7 @@ static enum outcome answer(struct http_conn *c)
     wr_asks_again(&c->asks);
     c->service->answer(c->service, c->peer, &c->service->request, &response);
     if (response.waits) {
+        c->waits = true;
         wr_conn_stall(c->conn);
         return WAIT;
     }
@@ -235,6 +238,7 @@ static void on_asked(void *context)
 {
     struct http_conn *c = context;
 
+    c->waits = false;
     wr_conn_again(c->conn);
 }
 
@@ -255,7 +259,7 @@ static int64_t on_read(void *context, const uint8_t *bytes, size_t len)
     uint64_t since = uv_hrtime();
     size_t used = 0;
 
-    while (used < len && c->held == NULL && !wr_asks_waits(&c->asks)) {
+    while (used < len && c->held == NULL && !c->waits) {
         enum outcome outcome;
         enum wr_http_step step = wr_http_parse(&c->parser, (const char *)bytes + used, len - used,
                                                service->scratch, &service->request);
@@ -268,15 +272,17 @@ static int64_t on_read(void *context, const uint8_t *bytes, size_t len)
             (void)wr_conn_write(c->conn, go_on, sizeof go_on - 1);
         if (step != WR_HTTP_DONE)
             break;
-        since = wr_asks_since(&c->asks, since);
+        c->since = c->since > 0 ? c->since : since;
         outcome = answer(c);
         if (outcome == WAIT)
             break;
+        since = c->since;
+        c->since = 0;
         used += c->parser.consumed;
         since = count(service, since);
         if (outcome == END)
             return -1;
-        if (wr_conn_unsent(c->conn) > OUTPUT_MAX)
+        if (wr_conn_is_full(c->conn))
             break; /* reading stops, and goes on from here when that has gone */
     }
     return (int64_t)used;
@@ -288,6 +294,8 @@ static void on_closed(void *context)
 
     if (c->held != NULL)
         http_held_abandon(c->held);
+    if (c->waits && c->service->abandoned != NULL)
+        c->service->abandoned(c->service, &c->asks);
     wr_asks_abandon(&c->asks);
     free(c);
 }

@@ -26,7 +26,7 @@ struct http_response {
     unsigned field_count;
     struct weir_header field[HTTP_FIELDS_MAX];
     int64_t delay_ns; /* hold it so long */
-    bool waits;       /* there is none yet: the handler is called again, see asks.h */
+    bool waits;       /* there is none yet: the handler is called again when asks.resume is */
 };
 
 /* The request of |peer|, answered. |service| is the first member of the door. */
@@ -40,6 +40,8 @@ struct http_service {
     struct wr_loop *loop;
     enum wr_door_id id;
     http_handler *answer; /* all requests */
+    /* A caller has gone whose answer was not there yet; NULL: not wanted. */
+    void (*abandoned)(struct http_service *service, const struct wr_asks *asks);
     /* private to http_service.c and http_hold.c, but to look at */
     struct wr_acceptor *acceptor;
     bool draining;

@@ -61,11 +61,19 @@ struct wr_loop {
     struct wr_metrics metrics; /* written by this loop alone, read by the admin door */
     bool draining;             /* a door opened by drain(): answers, then closes */
     int64_t now_ns;            /* private: of this turn; 0: not read yet */
+    uint64_t unsent_bytes;     /* memory of what waits to be sent, on all its connections */
 };
 
 /* Now on the arena's clock, read once a turn of the loop (all decisions of a pipelined read share
  * it). */
 int64_t wr_loop_now(struct wr_loop *loop);
+
+/* Does more wait to be sent than the policy lets, were there |more_bytes| more? */
+static inline bool wr_loop_crowded(const struct wr_loop *loop, uint64_t more_bytes)
+{
+    return loop->unsent_bytes + more_bytes >
+           wr_policy_settings(loop->handle->policy)->unsent_bytes_max;
+}
 
 /* ---- doors --------------------------------------------------------------------------------- */
 

@@ -8,6 +8,7 @@
  *   2. SIGTERM ends the process: when what is in flight is answered, at the deadline, or at the
  *      second signal. */
 #include <fcntl.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +23,8 @@
 
 #define RESERVATIONS 65536U
 #define LOOK_MS 10
-#define DESCRIPTORS_SPARE 32 /* for files of a reload, and what is accepted to be refused */
+#define MAPPED_BYTES (256 << 10) /* memory from this size on goes back when it is freed */
+#define DESCRIPTORS_SPARE 32     /* for files of a reload, and what is accepted to be refused */
 #define CROWDED_EVERY_S 10
 #define DESCRIPTORS_FEW 4096 /* what distributions give a process without asking */
 
@@ -323,6 +325,8 @@ int wr_server_run(const struct wr_server_options *options)
         return 1;
     }
     (void)signal(SIGPIPE, SIG_IGN);
+    /* Left alone the C library raises it with use, and keeps what a flood took. */
+    (void)mallopt(M_MMAP_THRESHOLD, MAPPED_BYTES);
     server->descriptors = raise_descriptors();
     server->reservations = wr_reservations_new(RESERVATIONS);
     server->totals = wr_totals_new();

@@ -188,7 +188,7 @@ static void test_other_mistakes(void **state)
     expect_error(
         "{htttp: 127.0.0.1:1}",
         "10: error: unknown key \"htttp\" in listen: did you mean \"http\"? (expected http, "
-        "grpc, resp, admin, threads, drain, idle_timeout, stall_timeout, admin_token, "
+        "grpc, resp, admin, threads, drain, idle_timeout, stall_timeout, unsent_max, admin_token, "
         "admin_token_file, resp_password or resp_password_file)");
 }
 
