@@ -18,7 +18,7 @@ static void succeeded(struct wr_redis_ticket *ticket)
         return; /* late is no success */
     wr_breaker_succeeded(&ticket->node->breaker, wr_redis_now_ns());
     if (!ticket->store->state.reachable)
-        wr_redis_note(ticket->store, NULL, NULL);
+        wr_redis_note(ticket->store, ticket->node, NULL);
 }
 
 static void gone(struct wr_redis_ticket *ticket, enum wr_remote_trouble trouble)

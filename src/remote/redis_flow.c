@@ -36,7 +36,12 @@ void wr_redis_note(struct wr_redis_store *store, const struct wr_redis_node *nod
                    const char *detail)
 {
     struct wr_backend_state *state = &store->state;
+    const struct wr_redis_node *troubled = store->troubled;
 
+    /* Of a cluster, others answer while one is lost: the store is back when that one is. */
+    if (detail == NULL && troubled != NULL && troubled != node && troubled->mapped)
+        return;
+    store->troubled = detail == NULL ? NULL : node;
     state->reachable = detail == NULL;
     if (detail == NULL)
         state->detail[0] = '\0';

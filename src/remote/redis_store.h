@@ -151,6 +151,7 @@ struct wr_redis_store {
     uint64_t member[2]; /* who this process is among those that share the store */
     int64_t ahead_ns;   /* the store's clock before ours, as far as calendars must know */
     int64_t counted_ns; /* when members were counted last */
+    const struct wr_redis_node *troubled; /* whose trouble state.detail tells; or NULL */
     struct wr_backend_state state;
 };
 
@@ -222,7 +223,7 @@ void wr_redis_abandon(struct wr_redis_store *store, struct wr_redis_node *node,
 void wr_redis_abandon_all(struct wr_redis_store *store);
 /* What waits for |node| is to be routed anew. */
 void wr_redis_reroute(struct wr_redis_store *store, const struct wr_redis_node *node);
-/* Something of note: for the state. NULL: all is well. */
+/* Something of note about |node|, NULL: about all: for the state. |detail| NULL: it is well. */
 void wr_redis_note(struct wr_redis_store *store, const struct wr_redis_node *node,
                    const char *detail);
 

@@ -3,25 +3,17 @@ a `closed` limit never admits more than itself, an `open` one refuses nobody whi
 admits at most itself once more; no request waits for longer than the deadline; the log says it once; the counters say
 exactly what callers saw; and it recovers by itself."""
 import contextlib
-import itertools
 import signal
 import time
 
 import pytest
 
+from chaos_load import COLD, DEADLINE_MS, LIMITS, LONGEST_S, UNDER_WAY, UNITS, degraded, load, passed, refused, totals
 from chaos_proxy import ChaosProxy
-from flood import Flood, Lane, by_key
+from flood import by_key
 from redis_servers import Redis, Wire
 from serving import wait_for
-from shared_nodes import SLACK_S, Nodes, policy
-
-DEADLINE_MS = 200
-LONGEST_S = DEADLINE_MS / 1000 + SLACK_S
-UNITS = 1000
-LANES, BATCH = 2, 8  # of each node
-UNDER_WAY = 2 * LANES * BATCH
-LIMITS = [f"name: {how}, rate: {UNITS}/day, algorithm: fixed-window, when_store_gone: {how}" for how in ("open", "closed", "local")]
-COLD = "name: cold, rate: 5/day, when_store_gone: closed"
+from shared_nodes import Nodes, policy
 
 
 class Site:
@@ -134,36 +126,6 @@ TROUBLES = [killed_and_restarted_empty, paused, scripts_flushed, full, wrong_pas
             reset_and_refused, half_closed_again_and_again]
 
 
-def questions():
-    for i in itertools.count():
-        yield "closed", "hot"
-        yield "local", "hot"
-        yield "open", "hot"
-        yield "cold", f"cold{i}"
-
-
-def load(nodes):
-    return Flood([Lane(node.daemon.address("resp"), questions(), batch=BATCH, pause=0.012)
-                  for node in nodes for _ in range(LANES)])
-
-
-def passed(flood, limit):
-    return sum(said is True for b in list(flood.batches) for (name, key), said in zip(b.asked, b.said) if (name, key) == (limit, "hot"))
-
-
-def refused(flood, limit, since):
-    return any(said is False for b in list(flood.batches) if b.sent > since
-               for (name, key), said in zip(b.asked, b.said) if (name, key) == (limit, "hot"))
-
-
-def degraded(node):
-    """{how: decisions}, of a limit each: (closed, open, local), and what the store did not answer."""
-    metrics = node.metrics()
-    return ({how: sum(v for k, v in metrics.items() if k.startswith("weir_degraded") and f'how="{how}"' in k)
-             for how in ("closed", "open", "local")},
-            sum(v for k, v in metrics.items() if k.startswith("weir_store_gone_total")))
-
-
 @pytest.mark.parametrize("mode", ["strict", "leased"])
 @pytest.mark.parametrize("trouble", TROUBLES, ids=lambda t: t.__name__)
 def test_what_was_promised_holds_and_it_recovers(weir, tmp_path, trouble, mode):
@@ -184,7 +146,7 @@ def test_what_was_promised_holds_and_it_recovers(weir, tmp_path, trouble, mode):
         wait_for("the closed limit is used up", lambda: refused(flood, "closed", back))
         wait_for("the local limit is used up", lambda: refused(flood, "local", back))
         answers = by_key(flood.stop())
-        print(mode, {name: sum(said is True for _, _, said in answers[name, "hot"]) for name in ("closed", "open", "local")},
+        print(mode, totals(answers),
               f"slowest {flood.slowest():.3f}", [(len(n.said("store lost")), degraded(n)) for n in nodes])
         judge(answers, site, mode, begin, end)
         assert flood.slowest() < LONGEST_S
@@ -192,7 +154,7 @@ def test_what_was_promised_holds_and_it_recovers(weir, tmp_path, trouble, mode):
 
 
 def judge(answers, site, mode, begin, end):
-    total = {limit: sum(said is True for _, _, said in answers[limit, "hot"]) for limit in ("closed", "open", "local")}
+    total = totals(answers)
     allowance = UNDER_WAY * 4 + (UNITS / 4 if mode == "leased" else 0)
     if site.silent:
         allowance = UNITS / 8 if mode == "leased" else 0
