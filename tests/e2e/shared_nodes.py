@@ -40,15 +40,19 @@ def one(key=KEY):
 class Node:
     """One daemon. Every door asks about the key KEY unless told otherwise; True: it passes."""
 
-    def __init__(self, weir, path, text):
+    def __init__(self, weir, path, text, wrap=()):
         self.path = path
         self.path.write_text(text)
-        self.daemon = Daemon([weir, "serve", "-c", path, "--log-format", "json"]).ready()
+        self.daemon = Daemon([*wrap, weir, "serve", "-c", path, "--log-format", "json"]).ready()
         self.web = self.wire = self.grpc = None
 
     # ---- doors
 
+    token = None  # of the admin door
+
     def ask(self, method, target, body=None, headers=None, door="http", fresh=False):
+        if door == "admin" and self.token:
+            headers = {"Authorization": f"Bearer {self.token}"}
         if door == "admin" or self.web is None or fresh:
             web = http.client.HTTPConnection(*self.daemon.address(door), timeout=DEADLINE)
             if door == "http":
