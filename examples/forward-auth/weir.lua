@@ -1,5 +1,5 @@
--- http-request lua.weir: ask the weir at txn.weir_url about the request at hand. Leaves txn.weir_status (0:
--- it did not answer, and the request passes), txn.weir_retry_after, txn.weir_ratelimit and txn.weir_body.
+-- http-request lua.weir: ask the weir at txn.weir_url about the request at hand. Leaves txn.weir_status (0
+-- or 503, 504: it did not answer, and the request passes), txn.weir_retry_after, txn.weir_ratelimit and txn.weir_body.
 local not_passed = {["connection"] = true, ["content-length"] = true, ["host"] = true, ["transfer-encoding"] = true,
                     ["x-original-url"] = true, ["x-forwarded-uri"] = true, ["x-forwarded-method"] = true}
 
@@ -24,7 +24,7 @@ core.register_action("weir", {"http-req"}, function(txn)
     forwarded[#forwarded + 1] = txn.sf:src()
     headers["x-forwarded-for"] = forwarded
 
-    local answer = core.httpclient():get{url = txn:get_var("txn.weir_url"), headers = headers, timeout = 30000}
+    local answer = core.httpclient():get{url = txn:get_var("txn.weir_url"), headers = headers, timeout = 10000}
     local function field(name)
         local lines = answer.headers and answer.headers[name]
         return lines and lines[0]
