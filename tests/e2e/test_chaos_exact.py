@@ -1,18 +1,21 @@
-"""Exact over nodes: a few hot and many cold keys through every door of three daemons on one Redis. What was admitted
-is judged by admitted.py from the times of the answers alone.
+"""Exact over nodes: a few hot and many cold keys through every door of three daemons on one Redis, and through the
+nginx gateways of two of their hosts. What was admitted is judged by admitted.py from the times of the answers alone.
 
 WEIR_CHAOS_REQUESTS (30 000): how many, over some windows."""
+import contextlib
 import os
 import random
+import tempfile
 import time
 
 import pytest
 
 import admitted
 from flood import Flood, Lane, by_key
+from gateway import gateway  # noqa: F401 (a fixture)
 from grpc_client import OVER
 from redis_servers import Redis
-from shared_nodes import Nodes, all_at_once, policy
+from shared_nodes import Node, all_at_once, policy
 
 REQUESTS = int(os.environ.get("WEIR_CHAOS_REQUESTS", 30_000))
 SEED = int(os.environ.get("WEIR_SEED", 4))
@@ -68,21 +71,50 @@ def judge(answers, leased):
     return figures
 
 
+def host(weir, gateway, sockets, number, text):
+    """A daemon and a gateway with one arena; what the gateway cannot decide it asks the daemon."""
+    agent = f"{sockets}/{number}.sock"
+    body = text.split("\n", 2)[2].replace("store: {", f'store: {{agent: "unix:{agent}", ')
+    server = "".join(f"location = /{limit} {{ }} " for limit in CHECKS)
+    gate = gateway(body, start=False, server=server, http="access_log off;")
+    for limit in CHECKS:
+        (gate.dir / "html" / limit).write_text("here\n")
+    node = Node(weir, gate.policy_file, gate.policy_file.read_text())
+    os.chmod(agent, 0o666)  # instead of a group for the daemon and nginx's workers
+    gate.start()
+    return node, gate
+
+
+@pytest.fixture
+def sockets():
+    """A folder that workers, which are not root, can reach."""
+    with tempfile.TemporaryDirectory(prefix="weir-chaos-") as path:
+        os.chmod(path, 0o755)
+        yield path
+
+
 @pytest.mark.parametrize("mode", ["strict", "leased"])
-def test_never_more_than_the_limit_and_hardly_less(weir, build, tmp_path, mode):
+def test_never_more_than_the_limit_and_hardly_less(weir, build, tmp_path, gateway, sockets, mode):  # noqa: F811
     print(f"WEIR_SEED={SEED}")
     rng = random.Random(SEED)
-    with Redis() as redis, Nodes(weir, tmp_path, 3, policy(redis.port, *LIMITS, store=f"mode: {mode}",
-                                                           deadline=5000)) as nodes:
-        each = REQUESTS // 12
-        lanes = [Lane(node.daemon.address(door), questions(each, rng), door, pause=SECONDS * 50 / each)
-                 for node in nodes for door in ("resp", "resp", "resp", "http")]
+    with contextlib.ExitStack() as stack:
+        redis = stack.enter_context(Redis())
+        text = policy(redis.port, *LIMITS, store=f"mode: {mode}, nodes: 3", deadline=5000)
+        nodes, doors = [], []
+        for number in range(2):
+            node, gate = host(weir, gateway, sockets, number, text)
+            nodes.append(stack.enter_context(contextlib.closing(node)))
+            doors += [(("127.0.0.1", gate.port), "nginx")] * 2
+        nodes.append(stack.enter_context(contextlib.closing(Node(weir, tmp_path / "third.yaml", text))))
+        doors += [(node.daemon.address(door), door) for node in nodes for door in ("resp", "resp", "resp", "http")]
+        each = REQUESTS // len(doors)
+        lanes = [Lane(address, questions(each, rng), door, pause=SECONDS * 50 / each) for address, door in doors]
         by_hand = []
         for node in nodes:
             node.open_grpc(build)
-        with Flood(lanes) as flood:
-            all_at_once(*(by_grpc(node, each // 50, rng, by_hand) for node in nodes))
-            batches = flood.join()
+        flood = stack.enter_context(Flood(lanes))
+        all_at_once(*(by_grpc(node, each // 50, rng, by_hand) for node in nodes))
+        batches = flood.join()
         answers = by_key(batches)
         for question, sent, received, said in by_hand:
             answers[question].append((sent, received, said))
