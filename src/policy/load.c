@@ -190,16 +190,20 @@ static int read_all(int fd, char **text, size_t *len)
     return 0;
 }
 
-/* Open |path| if it can be read to an end. Returns a descriptor, or -1, reported. */
+/* Open |path| if it can be read to an end, and without waiting for whoever writes it: a reload
+ * would wait with it. Returns a descriptor, or -1, reported. */
 static int open_policy(const char *path, struct wr_diag *diag)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     struct stat st;
 
     if (fd < 0 || fstat(fd, &st) != 0) {
         wr_diag_add(diag, WR_ERROR, 0, 0, "expected a policy to read: %s", strerror(errno));
     } else if (S_ISDIR(st.st_mode)) {
         wr_diag_add(diag, WR_ERROR, 0, 0, "expected a file, found a directory");
+    } else if (!S_ISREG(st.st_mode)) {
+        wr_diag_add(diag, WR_ERROR, 0, 0, "expected a regular file, found %s",
+                    S_ISFIFO(st.st_mode) ? "a pipe" : "a device or socket");
     } else {
         return fd;
     }

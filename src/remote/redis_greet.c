@@ -4,8 +4,11 @@
  * without a restart; it is a small local file, which a loop may read. Its first line counts. */
 #include "remote/redis_greet.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 const struct wr_redis_greeting wr_redis_greet_name = {0};
 const struct wr_redis_greeting wr_redis_greet_auth = {0};
@@ -24,12 +27,19 @@ static bool add(struct wr_redis_greets *greets, int argc, const char **argv)
 
 bool wr_redis_read_password(const char *path, char out[WR_REDIS_PASSWORD_MAX])
 {
-    FILE *file = fopen(path, "re");
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe must not hold us up */
+    struct stat st;
+    FILE *file = NULL;
     bool ok;
 
     out[0] = '\0';
-    if (file == NULL)
+    if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
+        file = fdopen(fd, "r");
+    if (file == NULL) {
+        if (fd >= 0)
+            (void)close(fd);
         return false;
+    }
     ok = fgets(out, WR_REDIS_PASSWORD_MAX, file) != NULL;
     (void)fclose(file);
     out[strcspn(out, "\r\n")] = '\0';

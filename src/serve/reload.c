@@ -177,6 +177,10 @@ int wr_server_reload(struct wr_server *server, char *errors, size_t errors_size)
     int result;
 
     (void)pthread_mutex_lock(&server->reload_mutex);
+    if (server->ending) {
+        (void)pthread_mutex_unlock(&server->reload_mutex);
+        return WEIR_EFULL;
+    }
     if (errors_size == 0) {
         reload.errors = unwanted;
         reload.size = sizeof unwanted;

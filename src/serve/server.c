@@ -72,14 +72,50 @@ static void on_end_signal(uv_signal_t *handle, int number)
 
 /* ---- while it runs ----------------------------------------------------------------------- */
 
-static void on_hup(uv_signal_t *handle, int number)
+static void reload(uv_work_t *work)
 {
     char *errors = malloc(WR_ERRORS_BYTES);
 
-    (void)number;
     if (errors != NULL)
-        (void)wr_server_reload(handle->data, errors, WR_ERRORS_BYTES);
+        (void)wr_server_reload(work->data, errors, WR_ERRORS_BYTES);
     free(errors);
+}
+
+static void start_reload(struct wr_server *server);
+
+static void on_reloaded(uv_work_t *work, int status)
+{
+    struct wr_server *server = work->data;
+
+    server->reloading = false;
+    if (server->hup_again && status == 0)
+        start_reload(server);
+}
+
+/* This thread goes on hearing signals: a reload that hangs must not outlive a SIGTERM. */
+static void start_reload(struct wr_server *server)
+{
+    server->hup_again = server->reloading;
+    if (server->reloading)
+        return;
+    server->reload.data = server;
+    server->reloading = uv_queue_work(&server->uv, &server->reload, reload, on_reloaded) == 0;
+}
+
+static void on_hup(uv_signal_t *handle, int number)
+{
+    (void)number;
+    start_reload(handle->data);
+}
+
+/* Sent by habit, to have a log file opened anew. */
+static void on_user_signal(uv_signal_t *handle, int number)
+{
+    (void)handle;
+    wr_log(
+        WR_LOG_INFO, "signal ignored",
+        wr_log_text("name", number == SIGUSR1 ? "SIGUSR1" : "SIGUSR2"),
+        wr_log_text("hint", "the log is standard error, nothing is opened anew; SIGHUP reloads"));
 }
 
 /* The manager hears of us only while every loop turns. */
@@ -101,6 +137,8 @@ static void watch(struct wr_server *server)
     uint64_t every_ms = wr_notify_watchdog_ms();
 
     (void)uv_signal_start(&server->hup, on_hup, SIGHUP);
+    (void)uv_signal_start(&server->user1, on_user_signal, SIGUSR1);
+    (void)uv_signal_start(&server->user2, on_user_signal, SIGUSR2);
     (void)uv_signal_start(&server->term, on_end_signal, SIGTERM);
     (void)uv_signal_start(&server->interrupt, on_end_signal, SIGINT);
     if (every_ms == 0)
@@ -252,6 +290,8 @@ static bool set_up(struct wr_server *server, const struct wr_server_options *opt
     (void)uv_signal_init(&server->uv, &server->hup);
     (void)uv_signal_init(&server->uv, &server->term);
     (void)uv_signal_init(&server->uv, &server->interrupt);
+    (void)uv_signal_init(&server->uv, &server->user1);
+    (void)uv_signal_init(&server->uv, &server->user2);
     (void)uv_timer_init(&server->uv, &server->watchdog);
     (void)uv_timer_init(&server->uv, &server->drain);
     server->hup.data = server->term.data = server->interrupt.data = server;
@@ -297,8 +337,32 @@ static void on_walk(uv_handle_t *handle, void *arg)
         uv_close(handle, NULL);
 }
 
+/* A reload hangs, or is on its way: what it holds goes with the process. The names of unix sockets
+ * do not. */
+static void leave(struct wr_server *server)
+{
+    wr_sockets_close(&server->sockets);
+    wr_log(WR_LOG_WARNING, "stopped", wr_log_text("hint", "in the middle of a reload"));
+    _exit(0);
+}
+
+static bool end_reloads(struct wr_server *server)
+{
+    struct timespec until;
+
+    (void)clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += 1;
+    if (pthread_mutex_timedlock(&server->reload_mutex, &until) != 0)
+        return false;
+    server->ending = true;
+    (void)pthread_mutex_unlock(&server->reload_mutex);
+    return true;
+}
+
 static void tear_down(struct wr_server *server)
 {
+    if (!end_reloads(server))
+        leave(server);
     for (unsigned i = 0; i < server->worker_count; i++)
         wr_worker_stop(server->workers[i]);
     free(server->workers);
@@ -338,9 +402,10 @@ int wr_server_run(const struct wr_server_options *options)
         go(server);
         wr_notify("READY=1\nSTATUS=serving");
         (void)uv_run(&server->uv, UV_RUN_DEFAULT);
-        wr_log(WR_LOG_INFO, "stopped");
     }
     tear_down(server);
+    if (good) /* behind what loops say as their last */
+        wr_log(WR_LOG_INFO, "stopped");
     free(server);
     return good ? 0 : 1;
 }

@@ -17,7 +17,11 @@
 struct wr_server {
     struct wr_server_options options;
     uv_loop_t uv; /* of the main thread */
-    uv_signal_t hup, term, interrupt;
+    uv_signal_t hup, term, interrupt, user1, user2;
+    uv_work_t reload; /* in a thread of its own: files may be on a disk that does not answer */
+    bool reloading;   /* that thread is at it */
+    bool hup_again;   /* asked for once more meanwhile */
+    bool ending;      /* under reload_mutex: no reload begins any more */
     uv_timer_t watchdog, drain;
     uint64_t drain_until_ms;
 
