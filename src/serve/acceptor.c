@@ -140,7 +140,7 @@ static int accept_one(struct wr_conn *conn)
 
     if (uv_accept(&acceptor->uv.stream, &conn->uv.stream) != 0)
         return WEIR_EIO;
-    conn->counted = wr_server_take_connection(acceptor->loop->server);
+    conn->counted = wr_server_take_connection(acceptor->loop->server, acceptor->options.metrics);
     if (!conn->counted)
         return WEIR_EFULL;
     if (!acceptor->is_unix) {

@@ -132,8 +132,9 @@ const struct wr_listener *wr_server_listener(const struct wr_server *server, siz
 
 /* May one connection more be kept open? Its descriptor is there already; so many stay free that a
  * reload can open its files, and that accepting never fails for want of one: libuv keeps a spare
- * for that moment, which another loop can snatch, and then spins. Any thread. */
-bool wr_server_take_connection(struct wr_server *server);
+ * for that moment, which another loop can snatch, and then spins. The last few are the admin
+ * door's: who is to look what is wrong gets in. Any thread. */
+bool wr_server_take_connection(struct wr_server *server, enum wr_door_id door);
 void wr_server_leave_connection(struct wr_server *server);
 
 /* How reloads went, from zero. */

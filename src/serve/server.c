@@ -25,6 +25,7 @@
 #define LOOK_MS 10
 #define MAPPED_BYTES (256 << 10) /* memory from this size on goes back when it is freed */
 #define DESCRIPTORS_SPARE 32     /* for files of a reload, and what is accepted to be refused */
+#define ADMIN_CONNECTIONS 16     /* of which the other doors take none */
 #define CROWDED_EVERY_S 10
 #define DESCRIPTORS_FEW 4096 /* what distributions give a process without asking */
 
@@ -179,11 +180,14 @@ static bool count_descriptors(struct wr_server *server)
     return false;
 }
 
-bool wr_server_take_connection(struct wr_server *server)
+bool wr_server_take_connection(struct wr_server *server, enum wr_door_id door)
 {
+    int64_t quarter = server->connections_max / 4;
+    int64_t kept = quarter < ADMIN_CONNECTIONS ? quarter : ADMIN_CONNECTIONS;
+    int64_t most = server->connections_max - (door == WR_DOOR_ADMIN ? 0 : kept);
     int64_t now_s = (int64_t)time(NULL), said_s;
 
-    if (__atomic_add_fetch(&server->connections, 1, __ATOMIC_RELAXED) <= server->connections_max)
+    if (__atomic_add_fetch(&server->connections, 1, __ATOMIC_RELAXED) <= most)
         return true;
     wr_server_leave_connection(server);
     said_s = __atomic_load_n(&server->crowded_s, __ATOMIC_RELAXED);
@@ -191,8 +195,7 @@ bool wr_server_take_connection(struct wr_server *server)
         __atomic_compare_exchange_n(&server->crowded_s, &said_s, now_s, false, __ATOMIC_RELAXED,
                                     __ATOMIC_RELAXED))
         wr_log(WR_LOG_WARNING, "connections refused",
-               wr_log_text("reason", "no descriptors are left"),
-               wr_log_number("open", server->connections_max));
+               wr_log_text("reason", "no descriptors are left"), wr_log_number("open", most));
     return false;
 }
 

@@ -142,6 +142,26 @@ def test_more_than_there_are_descriptors(weir, tmp_path, door):
         daemon.close()
 
 
+@pytest.mark.parametrize("door", ["http", "resp"])
+def test_a_crowd_leaves_room_for_who_is_to_look(weir, tmp_path, door):
+    """The admin door is served when another has taken all the connections that it may."""
+    (tmp_path / "policy.yaml").write_text(POLICY.replace("listen: {", "listen: {admin: 127.0.0.1:0, "))
+    daemon = Daemon([weir, "serve", "-c", tmp_path / "policy.yaml", "--log-format", "json"],
+                    preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (128, 128))).ready()
+    crowd = []
+    try:
+        crowd = [socket.create_connection(daemon.address(door), DEADLINE) for _ in range(300)]
+        daemon.event("connections refused")
+        for _ in range(3):
+            with socket.create_connection(daemon.address("admin"), DEADLINE) as s:
+                s.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+                assert s.recv(65536).startswith(b"HTTP/1.1 200 ")
+    finally:
+        for s in crowd:
+            s.close()
+        daemon.close()
+
+
 def answered(s, request):
     try:
         s.sendall(request)
