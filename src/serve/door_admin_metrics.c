@@ -5,6 +5,7 @@
  * policy of 20 limits takes a few hundred microseconds. */
 #include "lib/handle.h"
 #include "serve/door_admin.h"
+#include "serve/reservations.h"
 #include "serve/series.h"
 
 #define SAMPLE_BUCKETS 1024U
@@ -30,6 +31,8 @@ static void look(struct admin_door *door, const struct wr_handle *handle, struct
     char detail[DETAIL_BYTES];
 
     scrape->version = WEIR_VERSION;
+    scrape->reservations = wr_reservations_open(wr_server_reservations(server));
+    scrape->reservations_most = wr_reservations_most(wr_server_reservations(server));
     scrape->store = store != NULL ? kinds[store->kind] : "none";
     look_at_arena(handle->weir->arena, door->scrapes++, scrape);
     scrape->generation = handle->generation;

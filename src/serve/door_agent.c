@@ -95,7 +95,7 @@ static void keep_places(struct wr_loop *loop, const struct weir_answer *answer,
     memset(hold, 0, WR_AGENT_HOLD_BYTES);
     if (!weir_holds(loop->handle->weir, answer) ||
         wr_reservations_put(wr_server_reservations(loop->server), loop->handle, answer,
-                            answer->decided_ns + longest_hold(loop->handle, answer), id) != 0)
+                            answer->decided_ns + longest_hold(loop->handle, answer), NULL, id) != 0)
         return;
     for (size_t i = 0; i < WR_AGENT_HOLD_BYTES; i++)
         hold[i] = (uint8_t)(digit_value(id[2 * i]) << 4 | digit_value(id[2 * i + 1]));

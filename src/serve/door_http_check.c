@@ -231,7 +231,6 @@ void http_reserve(struct http_service *service, struct weir_slice peer,
     char id[WR_RESERVATION_ID + 1];
     int64_t ttl_ns;
 
-    (void)peer;
     if (!read_body(door, request, &questions, &reader, WR_RESERVE_FORM, response) ||
         !read_ttl(door, &reader, &ttl_ns, response))
         return;
@@ -242,7 +241,7 @@ void http_reserve(struct http_service *service, struct weir_slice peer,
     if (answer->outcome != WEIR_DENY) {
         answer->expires_ns = answer->decided_ns + ttl_ns;
         if (wr_reservations_put(wr_server_reservations(door->service.loop->server), handle, answer,
-                                answer->expires_ns, id) != 0) {
+                                answer->expires_ns, peer.ptr, id) != 0) {
             wr_broker_give_back(service->loop, handle, answer); /* nobody could settle it */
             http_problem(&door->service, response, 503, "too many reservations are open", nothing);
             http_add_field(response, "Retry-After", (struct weir_slice){"1", 1});

@@ -370,7 +370,7 @@ static void write_reservation(struct wr_resp_session *session, struct weir_answe
     if (passes) {
         answer->expires_ns = now + ttl_ms * WR_NS_PER_MS;
         if (wr_reservations_put(wr_server_reservations(loop->server), loop->handle, answer,
-                                answer->expires_ns, id) != 0) {
+                                answer->expires_ns, wr_conn_peer(session->conn), id) != 0) {
             /* Nobody could settle it: undo it. */
             wr_broker_give_back(loop, loop->handle, answer);
             wr_resp_error(&session->out, "ERR too many reservations are open; try again");

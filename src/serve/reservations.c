@@ -7,26 +7,37 @@
  *
  * Invariants:
  *   1. An entry holds a reference on the policy it was decided under.
- *   2. Nothing is settled or released after its time: its places free themselves. */
+ *   2. Nothing is settled or released after its time: its places free themselves.
+ *   3. An entry is counted by its caller from before it is in the table until it is freed. Callers
+ *      are told apart by a hash under the secret, of a few bits: those who share a number, which
+ *      nobody can arrange, share a share. */
 #include "serve/reservations.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <time.h>
 
+#include "base/ipaddr.h"
 #include "base/siphash.h"
 #include "lib/handle.h"
 #include "serve/broker.h"
+#include "serve/log.h"
 
 #define STRIPES 64U
 #define SWEEP_CHAINS 2U
+#define CALLERS 4096U
+#define NOBODY CALLERS /* counted by no caller's number */
+#define SHARE 4U       /* of the table: what one caller may have */
+#define SAY_EVERY_S 10
 
 struct entry {
     struct entry *next;
     uint64_t nonce;
     struct wr_handle *handle;
     int64_t expires_ns;
+    uint32_t caller;
     struct weir_answer answer;
 };
 
@@ -39,7 +50,10 @@ struct stripe {
 
 struct wr_reservations {
     struct wr_sip_key secret;
-    size_t chains; /* of a stripe, and at most as many entries */
+    size_t chains;            /* of a stripe, and at most as many entries */
+    size_t open;              /* atomic */
+    int64_t said_s;           /* atomic; when it was last said that more are refused */
+    uint32_t of[CALLERS + 1]; /* atomic */
     struct stripe stripe[STRIPES];
 };
 
@@ -63,8 +77,10 @@ struct wr_reservations *wr_reservations_new(size_t most)
     return NULL;
 }
 
-static void free_entry(struct entry *entry)
+static void free_entry(struct wr_reservations *table, struct entry *entry)
 {
+    (void)__atomic_sub_fetch(&table->of[entry->caller], 1, __ATOMIC_RELAXED);
+    (void)__atomic_sub_fetch(&table->open, 1, __ATOMIC_RELAXED);
     wr_handle_unref(entry->handle);
     free(entry);
 }
@@ -79,7 +95,7 @@ void wr_reservations_free(struct wr_reservations *table)
             while (stripe->chains[c] != NULL) {
                 struct entry *entry = stripe->chains[c];
                 stripe->chains[c] = entry->next;
-                free_entry(entry);
+                free_entry(table, entry);
             }
         }
         free(stripe->chains);
@@ -168,24 +184,39 @@ static void sweep(const struct wr_reservations *table, struct stripe *stripe, si
     }
 }
 
-static void free_all(struct entry *entry)
+static void free_all(struct wr_reservations *table, struct entry *entry)
 {
     while (entry != NULL) {
         struct entry *next = entry->next;
-        free_entry(entry);
+        free_entry(table, entry);
         entry = next;
     }
+}
+
+static size_t share(const struct wr_reservations *table)
+{
+    size_t share = wr_reservations_most(table) / SHARE;
+
+    return share > 0 ? share : 1;
 }
 
 static int insert(struct wr_reservations *table, struct entry *entry, int64_t now_ns)
 {
     struct stripe *stripe = stripe_of(table, entry->nonce);
     struct entry *gone = NULL, **at;
+    bool greedy = entry->caller != NOBODY &&
+                  __atomic_load_n(&table->of[entry->caller], __ATOMIC_RELAXED) > share(table);
     int result = WEIR_EFULL;
 
     (void)pthread_mutex_lock(&stripe->mutex);
-    sweep(table, stripe, stripe->count < table->chains ? SWEEP_CHAINS : table->chains, now_ns,
-          &gone);
+    sweep(table, stripe, stripe->count < table->chains && !greedy ? SWEEP_CHAINS : table->chains,
+          now_ns, &gone);
+    (void)pthread_mutex_unlock(&stripe->mutex);
+    free_all(table, gone);
+    if (entry->caller != NOBODY &&
+        __atomic_load_n(&table->of[entry->caller], __ATOMIC_RELAXED) > share(table))
+        return WEIR_EFULL;
+    (void)pthread_mutex_lock(&stripe->mutex);
     at = find(table, stripe, entry->nonce);
     if (stripe->count < table->chains && *at == NULL) {
         *at = entry;
@@ -193,12 +224,41 @@ static int insert(struct wr_reservations *table, struct entry *entry, int64_t no
         result = 0;
     }
     (void)pthread_mutex_unlock(&stripe->mutex);
-    free_all(gone);
     return result;
 }
 
+/* The number of who asks from |peer|. */
+static uint32_t caller_of(const struct wr_reservations *table, const char *peer)
+{
+    struct wr_sip sip = wr_sip_init(table->secret);
+    struct wr_ip ip;
+
+    if (peer == NULL)
+        return NOBODY;
+    if (!wr_ip_parse((struct weir_slice){peer, strlen(peer)}, &ip))
+        memset(&ip, 0, sizeof ip); /* a unix socket */
+    else if (!wr_ip_is_v4(&ip))
+        memset(ip.bytes + 8, 0, 8);
+    wr_sip_part(&sip, 1, ip.bytes, sizeof ip.bytes);
+    return (uint32_t)(wr_sip_finish(sip) % CALLERS);
+}
+
+static void say_full(struct wr_reservations *table, const char *peer)
+{
+    int64_t now_s = (int64_t)time(NULL), said_s = __atomic_load_n(&table->said_s, __ATOMIC_RELAXED);
+
+    if (now_s - said_s >= SAY_EVERY_S &&
+        __atomic_compare_exchange_n(&table->said_s, &said_s, now_s, false, __ATOMIC_RELAXED,
+                                    __ATOMIC_RELAXED))
+        wr_log(WR_LOG_WARNING, "reservations refused",
+               wr_log_number("open", (int64_t)wr_reservations_open(table)),
+               wr_log_number("most", (int64_t)wr_reservations_most(table)),
+               wr_log_number("most_of_one_peer", (int64_t)share(table)),
+               wr_log_text("peer", peer != NULL ? peer : "agent"));
+}
+
 int wr_reservations_put(struct wr_reservations *table, struct wr_handle *handle,
-                        const struct weir_answer *answer, int64_t expires_ns,
+                        const struct weir_answer *answer, int64_t expires_ns, const char *peer,
                         char id[WR_RESERVATION_ID + 1])
 {
     struct entry *entry = malloc(sizeof *entry);
@@ -209,8 +269,13 @@ int wr_reservations_put(struct wr_reservations *table, struct wr_handle *handle,
         free(entry);
         return WEIR_EFULL;
     }
-    *entry = (struct entry){
-        .nonce = nonce, .handle = handle, .expires_ns = expires_ns, .answer = *answer};
+    *entry = (struct entry){.nonce = nonce,
+                            .handle = handle,
+                            .expires_ns = expires_ns,
+                            .caller = caller_of(table, peer),
+                            .answer = *answer};
+    (void)__atomic_add_fetch(&table->of[entry->caller], 1, __ATOMIC_RELAXED);
+    (void)__atomic_add_fetch(&table->open, 1, __ATOMIC_RELAXED);
     write_hex(id, nonce);
     write_hex(id + 16, seal(table, nonce));
     id[WR_RESERVATION_ID] = '\0';
@@ -218,8 +283,19 @@ int wr_reservations_put(struct wr_reservations *table, struct wr_handle *handle,
     if (insert(table, entry, answer->decided_ns) == 0)
         return 0;
     id[0] = '\0';
-    free_entry(entry);
+    free_entry(table, entry);
+    say_full(table, peer);
     return WEIR_EFULL;
+}
+
+size_t wr_reservations_open(const struct wr_reservations *table)
+{
+    return __atomic_load_n(&table->open, __ATOMIC_RELAXED);
+}
+
+size_t wr_reservations_most(const struct wr_reservations *table)
+{
+    return table->chains * STRIPES;
 }
 
 /* ---- ending ------------------------------------------------------------------------------ */
@@ -283,10 +359,10 @@ int wr_reservations_release(struct wr_reservations *table, struct wr_loop *loop,
     if (entry == NULL)
         return WEIR_EEXPIRED;
     if (entry->expires_ns <= now_ns) {
-        free_entry(entry);
+        free_entry(table, entry);
         return WEIR_EEXPIRED;
     }
     release(entry, loop, now_ns);
-    free_entry(entry);
+    free_entry(table, entry);
     return 0;
 }

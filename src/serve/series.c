@@ -206,6 +206,8 @@ VALUE(stolen_locks, scrape->arena[WR_STOLEN_LOCKS])
 VALUE(busy_lists, scrape->arena[WR_BUSY_LISTS])
 VALUE(no_nodes, scrape->arena[WR_NO_NODES])
 VALUE(slots, scrape->arena_slots)
+VALUE(reservations, scrape->reservations)
+VALUE(reservations_most, scrape->reservations_most)
 VALUE(unlogged, scrape->counted.refused_unlogged)
 VALUE(store_up, scrape->counted.store.configured > 0 &&
                     scrape->counted.store.up == scrape->counted.store.configured)
@@ -313,6 +315,12 @@ static const struct series {
       "Units of shared limits that were leased to this node: granted, spent by this daemon, "
       "returned unspent."},
      lease_units},
+    {{"weir_reservations_open", WR_GAUGE,
+      "Reservations remembered, to be settled or released; expired ones until they are swept."},
+     reservations},
+    {{"weir_reservations_max", WR_GAUGE,
+      "Reservations that can be remembered; a quarter of them by one peer."},
+     reservations_most},
     {{"weir_log_refusals_suppressed", WR_COUNTER,
       "Refused requests above what the log may have in a second, told as a number only."},
      unlogged},

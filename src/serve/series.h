@@ -18,6 +18,7 @@ struct wr_scrape {
     struct wr_counted counted;
     uint64_t arena[WR_ARENA_COUNTERS];
     uint64_t arena_slots;
+    uint64_t reservations, reservations_most;
     struct wr_occupancy occupancy;
     uint64_t generation, reloads_good, reloads_refused;
     bool ready;

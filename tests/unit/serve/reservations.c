@@ -9,6 +9,7 @@ struct world {
     struct wr_handle *handle;
     struct wr_reservations *table;
     int64_t now;
+    const char *peer;
 };
 
 static void open_world(struct world *world, const char *policy, size_t most)
@@ -17,6 +18,7 @@ static void open_world(struct world *world, const char *policy, size_t most)
     world->table = wr_reservations_new(most);
     assert_non_null(world->table);
     world->now = weir_now(world->handle->weir);
+    world->peer = NULL;
 }
 
 static void close_world(struct world *world)
@@ -36,7 +38,8 @@ static int reserve(struct world *world, int64_t cost, char id[WR_RESERVATION_ID 
     struct weir_answer answer;
 
     assert_int_equal(weir_reserve(world->handle->weir, &request, TTL, world->now, &answer), 0);
-    return wr_reservations_put(world->table, world->handle, &answer, answer.expires_ns, id);
+    return wr_reservations_put(world->table, world->handle, &answer, answer.expires_ns, world->peer,
+                               id);
 }
 
 static void test_settle_once(void **state)
@@ -131,6 +134,46 @@ static void test_full_until_some_expire(void **state)
     close_world(&w);
 }
 
+/* How many of |tries| reservations of |peer| are remembered. */
+static unsigned reserve_as(struct world *w, const char *peer, unsigned tries)
+{
+    char id[WR_RESERVATION_ID + 1];
+    unsigned put = 0;
+
+    w->peer = peer;
+    for (unsigned i = 0; i < tries; i++)
+        put += reserve(w, 0, id) == 0;
+    return put;
+}
+
+static void test_one_peer_has_a_quarter(void **state)
+{
+    struct world w;
+    char id[WR_RESERVATION_ID + 1];
+    (void)state;
+
+    open_world(&w, SMALL BUCKET(1000), 1024);
+    assert_int_equal(reserve_as(&w, "192.0.2.1", 400), 256);
+    assert_int_equal(reserve_as(&w, "192.0.2.2", 10), 10);
+    assert_int_equal(reserve_as(&w, "2001:db8::1", 200), 200); /* a /64 is one */
+    assert_int_equal(reserve_as(&w, "2001:db8::ffff", 200), 56);
+    assert_int_equal(reserve_as(&w, NULL, 10), 10); /* of whom nothing is asked */
+    assert_int_equal(wr_reservations_open(w.table), 256 + 10 + 256 + 10);
+    assert_int_equal(wr_reservations_most(w.table), 1024);
+    w.now += TTL; /* some of the expired make room at once, and the more the longer */
+    assert_in_range(reserve_as(&w, "192.0.2.1", 400), 200, 256);
+    close_world(&w);
+
+    open_world(&w, SMALL BUCKET(1000), 64 * 4); /* what is released is no longer counted */
+    w.peer = "192.0.2.1";
+    for (unsigned i = 0; i < 1000; i++) {
+        assert_int_equal(reserve(&w, 0, id), 0);
+        assert_int_equal(wr_reservations_release(w.table, NULL, id, w.now), 0);
+    }
+    assert_int_equal(wr_reservations_open(w.table), 0);
+    close_world(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -139,6 +182,7 @@ int main(void)
         cmocka_unit_test(test_names_that_were_never_given_out),
         cmocka_unit_test(test_release_frees_the_place),
         cmocka_unit_test(test_full_until_some_expire),
+        cmocka_unit_test(test_one_peer_has_a_quarter),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

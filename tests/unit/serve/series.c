@@ -66,6 +66,8 @@ static void test_each_value_in_its_place(void **state)
     s.counted.outcome[WEIR_DENY] = 32;
     s.counted.outcome[WEIR_SHADOW] = 33;
     s.counted.refused_unlogged = 34;
+    s.reservations = 41;
+    s.reservations_most = 42;
     s.counted.limits = limits;
     s.counted.limit_count = 2;
     s.counted.rules = rules;
@@ -141,6 +143,8 @@ static void test_each_value_in_its_place(void **state)
     has_line(text, "weir_lease_units_total{what=\"spent\"} 71");
     has_line(text, "weir_lease_units_total{what=\"returned\"} 72");
     has_line(text, "weir_log_refusals_suppressed_total 34");
+    has_line(text, "weir_reservations_open 41");
+    has_line(text, "weir_reservations_max 42");
     has_line(text, "weir_policy_generation 3");
     has_line(text, "weir_policy_reloads_total{outcome=\"applied\"} 2");
     has_line(text, "weir_policy_reloads_total{outcome=\"refused\"} 7");
