@@ -33,6 +33,7 @@ static const char ban_usage[] =
     "      --for DURATION      90s, 15m, 1h, 7d; default: for ever\n"
     "      --until MOMENT      2026-12-01T08:00:00Z\n"
     "      --reason TEXT       for those who read the list\n"
+    "      --everyone          says that 0.0.0.0/0 or ::/0 is meant\n"
     "  -l, --list              who is banned, those banned last first\n"
     "  -j, --json              one JSON object\n"
     "  -c, --config FILE       the policy\n"
@@ -60,14 +61,14 @@ static const char unban_usage[] =
 
 /* ---- arguments ----------------------------------------------------------------------------- */
 
-enum { IP = 256, IDENTITY, LASTS, UNTIL, REASON, ARENA, ID, ALL };
+enum { IP = 256, IDENTITY, LASTS, UNTIL, REASON, ARENA, ID, ALL, EVERYONE };
 
 struct arguments {
     const char *policy, *arena;
     struct weir_slice identity, value; /* ptr NULL: not given */
     struct weir_slice lasts, until, reason;
     const char *id;
-    bool list, json, all, help;
+    bool list, json, all, everyone, help;
     unsigned callers;
     char buffer[VALUE_BYTES]; /* a value from standard input */
 };
@@ -119,6 +120,8 @@ static bool take(struct arguments *a, int option)
         a->json = true;
     else if (option == 'h')
         a->help = true;
+    else if (option == EVERYONE)
+        a->everyone = true;
     else if (option == ALL)
         a->all = true;
     else if (option == ID)
@@ -255,6 +258,10 @@ static int ban(struct weir *w, const struct arguments *a)
         (void)fprintf(stderr, "%s: %s\n", a->lasts.ptr != NULL ? "--for" : "--until", wrong);
         return 1;
     }
+    if (wr_ban_is_everyone(&order) && !a->everyone) {
+        (void)fprintf(stderr, "--ip: this bans every caller; --everyone says that it is meant\n");
+        return 1;
+    }
     result = weir_ban(w, &order, clock.arena_ns, &made);
     if (result != 0) {
         (void)fprintf(stderr, "weir ban: %s\n", wr_ban_refusal(result, &order));
@@ -275,6 +282,7 @@ int wr_cmd_ban(int argc, char **argv)
                                             {"for", required_argument, NULL, LASTS},
                                             {"until", required_argument, NULL, UNTIL},
                                             {"reason", required_argument, NULL, REASON},
+                                            {"everyone", no_argument, NULL, EVERYONE},
                                             {"list", no_argument, NULL, 'l'},
                                             {"json", no_argument, NULL, 'j'},
                                             {"help", no_argument, NULL, 'h'},

@@ -130,6 +130,41 @@ static void give_address(const struct wr_policy *policy, struct wr_named_key *ke
     }
 }
 
+/* Can it be the name of a host, as peers in logs have them? */
+static bool is_host(struct weir_slice value)
+{
+    for (size_t i = 0; i < value.len; i++) {
+        unsigned char c = (unsigned char)value.ptr[i], lower = c | 0x20;
+        if (!(lower >= 'a' && lower <= 'z') && !(c >= '0' && c <= '9') && strchr("-._", c) == NULL)
+            return false;
+    }
+    return memchr(value.ptr, '\0', value.len) == NULL;
+}
+
+static bool is_pattern(const struct wr_policy *policy, struct weir_slice value)
+{
+    for (const struct wr_pattern_end *end = policy->tree.newest; end != NULL; end = end->older)
+        if (end->pattern_len == value.len && memcmp(end->pattern, value.ptr, value.len) == 0)
+            return true;
+    return value.len == 0; /* of paths that none matches */
+}
+
+/* NULL, or what is wrong with |value|: one that no request can have, so that nobody is told that a
+ * caller has used nothing when it is a slip. */
+static const char *wrong_value(const struct wr_policy *policy, enum wr_part_source source,
+                               bool standing_in, struct weir_slice value)
+{
+    struct wr_ip ip;
+
+    if (value.len == 0 && source != WR_BY_ROUTE)
+        return "expected a value";
+    if ((standing_in || source == WR_BY_IP) && !read_address(value, &ip) && !is_host(value))
+        return "expected an address, or the name of a host";
+    if (source == WR_BY_ROUTE && !is_pattern(policy, value))
+        return "expected a pattern as the policy writes it, or nothing: paths that none matches";
+    return NULL;
+}
+
 const char *wr_named_key_give(const struct wr_policy *policy, struct wr_named_key *key,
                               struct weir_slice name, struct weir_slice value)
 {
@@ -137,7 +172,7 @@ const char *wr_named_key_give(const struct wr_policy *policy, struct wr_named_ke
 
     for (unsigned i = 0; i < rule->parts; i++) {
         bool identity;
-        const char *part = wr_policy_part(policy, key->selected.limit, i, &identity);
+        const char *part = wr_policy_part(policy, key->selected.limit, i, &identity), *wrong;
         bool standing_in = identity && is_named(name, part, true);
         if (!standing_in && !is_named(name, part, false))
             continue;
@@ -145,8 +180,9 @@ const char *wr_named_key_give(const struct wr_policy *policy, struct wr_named_ke
             return "given twice";
         if (standing_in && rule->when_missing != WR_MISSING_IP)
             return "nothing stands in for a missing value here: see when_missing";
-        if (value.len == 0 && rule->part[i].source != WR_BY_ROUTE)
-            return "expected a value";
+        wrong = wrong_value(policy, rule->part[i].source, standing_in, value);
+        if (wrong != NULL)
+            return wrong;
         if (standing_in || rule->part[i].source == WR_BY_IP)
             give_address(policy, key, i, value, standing_in);
         else

@@ -56,6 +56,15 @@ static bool is_ip(struct weir_slice identity)
     return identity.len == 2 && memcmp(identity.ptr, "ip", 2) == 0;
 }
 
+bool wr_ban_is_everyone(const struct weir_ban_order *order)
+{
+    struct wr_net net;
+
+    return is_ip(order->identity) && memchr(order->value.ptr, '/', order->value.len) != NULL &&
+           wr_net_parse(order->value, &net, NULL) &&
+           net.prefix <= (wr_ip_is_v4(&net.ip) ? 96 : 0); /* of IPv4 they begin behind 96 bits */
+}
+
 const char *wr_ban_refusal(int error, const struct weir_ban_order *order)
 {
     struct wr_net net;

@@ -21,6 +21,9 @@ const char *wr_ban_end(struct weir_slice lasts, struct weir_slice until, struct 
 void wr_ban_moment(int64_t ns, struct wr_ban_clock clock, char out[WR_LOGTIME_TEXT_MAX]);
 
 /* What is wrong with an order that weir_ban refused: a static text. */
+/* Would it ban every caller: a network that is all addresses? To be asked for by name. */
+bool wr_ban_is_everyone(const struct weir_ban_order *order);
+
 const char *wr_ban_refusal(int error, const struct weir_ban_order *order);
 
 #define WR_BAN_ID_MAX 17 /* 16 hexadecimal digits, terminated */

@@ -107,6 +107,12 @@ void admin_bans_post(struct http_service *service, struct weir_slice peer,
         (void)refuse(door, response, 400, wrong, text_of(body.lasts.ptr != NULL ? "for" : "until"));
         return;
     }
+    if (wr_ban_is_everyone(&order) && !http_is(body.confirm, "everyone")) {
+        (void)refuse(door, response, 400,
+                     "this bans every caller; \"confirm\": \"everyone\" says that it is meant",
+                     text_of("confirm"));
+        return;
+    }
     result = weir_ban(weir, &order, clock.arena_ns, &ban);
     if (result != 0) {
         wrong = wr_ban_refusal(result, &order);

@@ -29,6 +29,7 @@ static const struct weir_slice nothing = {NULL, 0};
 enum from { FROM_ANY, FROM_ORIGINAL_URL, FROM_ORIGINAL_URI, FROM_FORWARDED_URI };
 
 struct asked {
+    unsigned given; /* bits of the options that came: each comes once */
     int deny;       /* status of refusals; 0: the policy's */
     bool body;      /* refusals have a problem body */
     enum from from; /* the field that tells the original request */
@@ -46,9 +47,20 @@ static const struct source {
 
 /* ---- what is asked for -------------------------------------------------------------------- */
 
+/* Is the option |name| the |bit|th, and here for the first time? */
+static bool is_first(struct asked *asked, struct weir_slice name, const char *option, unsigned bit)
+{
+    if (!http_is(name, option) || (asked->given >> bit & 1) != 0)
+        return false;
+    asked->given |= 1U << bit;
+    return true;
+}
+
 static bool read_option(struct asked *asked, struct weir_slice name, struct weir_slice value)
 {
-    if (http_is(name, "deny") && value.len == 3) {
+    bool from;
+
+    if (is_first(asked, name, "deny", 0) && value.len == 3) {
         for (size_t i = 0; i < 3; i++) {
             if (value.ptr[i] < '0' || value.ptr[i] > '9')
                 return false;
@@ -56,11 +68,12 @@ static bool read_option(struct asked *asked, struct weir_slice name, struct weir
         }
         return asked->deny >= 400 && asked->deny <= 599;
     }
-    if (http_is(name, "body")) {
+    if (is_first(asked, name, "body", 1)) {
         asked->body = http_is(value, "1");
         return asked->body || http_is(value, "0");
     }
-    for (unsigned i = FROM_ORIGINAL_URL; http_is(name, "from") && i <= FROM_FORWARDED_URI; i++) {
+    from = is_first(asked, name, "from", 2);
+    for (unsigned i = FROM_ORIGINAL_URL; from && i <= FROM_FORWARDED_URI; i++) {
         if (http_is(value, sources[i].name)) {
             asked->from = (enum from)i;
             return true;
@@ -295,7 +308,7 @@ void http_auth(struct http_service *service, struct weir_slice peer,
     } else if (rest.len > 0 &&
                !read_query((struct weir_slice){rest.ptr + 1, rest.len - 1}, &asked, &wrong)) {
         http_problem(&door->service, response, 400,
-                     "there are deny=400..599, body=0|1 and from=FIELD", wrong);
+                     "there are deny=400..599, body=0|1 and from=FIELD, each once", wrong);
         return;
     } else if (wr_policy_trusts(door->service.loop->handle->policy, peer)) {
         error = read_original(request, &asked, &original);

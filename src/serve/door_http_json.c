@@ -1,5 +1,5 @@
 /* door_http_json.c - /json, as envoyproxy/ratelimit has it: a question of its service in proto3
- * JSON. 200 within the limits, 429 over one, and 400 with two words for whatever is no question. */
+ * JSON. 200 within the limits, 429 over one, and 400 with a problem for whatever is no question. */
 #include <stdlib.h>
 
 #include "serve/door_http.h"
@@ -21,27 +21,21 @@ struct http_json *http_json_new(void)
     return json;
 }
 
-static void bad_request(struct http_response *response)
-{
-    static const char text[] = "Bad Request\n";
-
-    *response = (struct http_response){
-        .status = 400, .type = "text/plain; charset=utf-8", .body = {text, sizeof text - 1}};
-}
-
 void http_json(struct http_service *service, struct weir_slice peer,
                const struct wr_http_request *request, struct http_response *response)
 {
     struct http_door *door = http_door_of(service);
     struct http_json *json = door->json;
     int result = WEIR_EINVAL;
-    const char *why;
+    const char *why = "the body is no question";
 
     (void)peer;
     json->scratch.asks = service->asks;
     if (wr_rate_read(&json->reader, request->body, door->decoded))
         result = wr_rls_answer(door->service.loop, &json->reader.request, &json->scratch,
                                &json->response, &why);
+    else if (json->reader.error != NULL)
+        why = json->reader.error;
     if (result == WR_RLS_WAITS) {
         response->waits = true;
         return;
@@ -51,7 +45,7 @@ void http_json(struct http_service *service, struct weir_slice peer,
         return;
     }
     if (result != 0) {
-        bad_request(response);
+        http_problem(service, response, 400, why, (struct weir_slice){NULL, 0});
         return;
     }
     if (!http_body_room(&door->service, response, wr_rate_write_max(&json->response)))

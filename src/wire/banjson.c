@@ -1,8 +1,8 @@
 /* banjson.c - the body of a ban.
  *
- * Who is named by one member, whose name is that of the identity; so what is not for, until or
- * reason names a caller, and a misspelt one is a second caller or an identity that the policy has
- * not: an error either way. Every member at most once, each a string. */
+ * Who is named by one member, whose name is that of the identity; so what is not for, until, reason
+ * or confirm names a caller, and a misspelt one is a second caller or an identity that the policy
+ * has not: an error either way. Every member at most once, each a string. */
 #include "wire/banjson.h"
 
 #include <string.h>
@@ -23,10 +23,11 @@ static bool fail(struct wr_ban_body *out, const char *error, struct weir_slice m
 
 static bool read_member(struct wr_ban_body *out, struct wr_json *json, struct weir_slice key)
 {
-    struct weir_slice *to = is(key, "for")      ? &out->lasts
-                            : is(key, "until")  ? &out->until
-                            : is(key, "reason") ? &out->reason
-                                                : &out->value;
+    struct weir_slice *to = is(key, "for")       ? &out->lasts
+                            : is(key, "until")   ? &out->until
+                            : is(key, "reason")  ? &out->reason
+                            : is(key, "confirm") ? &out->confirm
+                                                 : &out->value;
     struct wr_json_value value;
 
     if (to == &out->value && out->identity.ptr != NULL)

@@ -9,7 +9,7 @@
 struct wr_ban_body {
     struct weir_slice identity, value; /* the one member that is none of the others */
     struct weir_slice lasts, until;    /* "for", "until"; ptr NULL: not given */
-    struct weir_slice reason;
+    struct weir_slice reason, confirm;
     const char *error;        /* a static text */
     struct weir_slice member; /* that it is about; may be empty */
 };

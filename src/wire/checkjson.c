@@ -424,9 +424,9 @@ static bool read_array(struct reading *r)
     reader->array = true;
     (void)wr_json_enter(&r->json, '[');
     while (wr_json_item(&r->json, &first)) {
+        name_index(reader, reader->count);
         if (reader->count == WR_CHECK_BATCH_MAX)
             return fail_at(r, r->json.at, "more than 1000 requests in one array");
-        name_index(reader, reader->count);
         if (!read_object(r))
             return false;
     }

@@ -236,7 +236,10 @@ static void draft_03(struct writer *w)
 {
     if (open_field(w, LIMIT) && room(w, DIGITS_MAX)) {
         put_number(w, decisive(w)->quota_units);
-        (void)put_integer_policies(w, true);
+        /* Of a limit without a window there is no quota policy: those of others beside its number
+         * would be taken for its own. */
+        if (window_seconds(decisive(w)) > 0)
+            (void)put_integer_policies(w, true);
         close_field(w);
     }
     plain_triple(w);

@@ -134,6 +134,8 @@ static bool read_entries(struct reading *r, void *message)
         entries[descriptor->count] = (struct wr_entry){{"", 0}, {"", 0}};
         if (!read_message(r, entry_members, 2, &entries[descriptor->count]))
             return false;
+        if (entries[descriptor->count].key.len == 0)
+            return fail(r, "a descriptor entry has an empty key");
         descriptor->count++;
     }
     r->entries += descriptor->count;

@@ -253,6 +253,8 @@ def test_a_key_that_a_program_names_itself(weir, tmp_path):
     ("limit=per-ip&by=ip:a&by=ip:b", 400, "ip"), ("limit=per-ip&limit=per-ip", 400, "limit"),
     ("limit=per-ip&by=ip:a&key=b", 400, "key"), ("limit=per-ip&by=ip:a&plan=gold", 404, "plan"),
     ("limit=per-ip&by=ip:a&what=1", 400, "what"), ("limit=per-ip&by=ip:%4", 400, "by=ip:%4"),
+    ("limit=per-ip&by=ip:%00", 400, "ip"), ("limit=per-ip&by=ip:192.0.2.1:x:y", 400, "ip"), ("limit=per-ip&by=ip:a%20b", 400, "ip"),
+    ("limit=per-key&by=api_key:k&by=route:/nope", 400, "route"), ("limit=per-key&by=api_key@ip:a/b&by=route:/b", 400, "api_key@ip"),
     ("limit=mine&by=user@ip:192.0.2.1", 400, "user@ip"), ("&".join(["limit=per-ip"] + ["by=ip:a"] * 5), 400, "by")])
 @pytest.mark.parametrize("method", ["GET", "DELETE"])
 def test_no_key(door, method, query, status, member):

@@ -79,6 +79,20 @@ def test_a_ban_by_the_admin_door_is_obeyed_by_nginx_at_once(nginx, shared):
     assert door.check(ip=ME)["verdict"] == "allow"
 
 
+def test_everyone_is_banned_only_by_name(nginx, shared):
+    door = shared()
+    for everyone in "0.0.0.0/0", "::/0", "::ffff:0.0.0.0/96":
+        reply = door.admin("POST", "/v1/bans", {"ip": everyone})
+        assert (reply.status, reply.json()["member"]) == (400, "confirm")
+        done = command("ban", "-c", door.policy, "--ip", everyone)
+        assert done.returncode == 1 and "--everyone" in done.stderr
+    assert door.admin("POST", "/v1/bans", {"ip": "0.0.0.0/0", "confirm": "yes"}).status == 400
+    assert door.check(ip=ME)["reason"] is None
+    ban(door, ip="0.0.0.0/0", confirm="everyone", **{"for": "1h"})
+    assert door.check(ip=ME)["reason"] == "banned"
+    assert command("ban", "-c", door.policy, "--everyone", "--ip", "::/0").returncode == 0
+
+
 def test_a_banned_key_is_obeyed_and_written_nowhere(nginx, shared):
     door = shared()
     key = "k_very_s3cret_indeed"

@@ -58,6 +58,12 @@ def test_any_method_and_both_spellings(door):
     assert ask(door, [("plan", "free")], method="PUT", hits_addend="2").json()["statuses"][0]["limitRemaining"] == 58
 
 
+def test_an_empty_key_is_refused_as_at_the_grpc_door(door):
+    for domain in "shop", "mine":
+        reply = door.ask("POST", "/json", {"domain": domain, "descriptors": [{"entries": [{"key": "", "value": "x"}]}]})
+        assert (reply.status, reply.json()["detail"]) == (400, "a descriptor entry has an empty key")
+
+
 def test_a_limit_in_shadow_mode_has_no_status(door):
     door.write(["name: tried, by: [api_key], rate: 1/hour, mode: shadow, algorithm: token-bucket",
                 "name: mine, by: [api_key], rate: 9/hour, algorithm: token-bucket"])
@@ -81,5 +87,5 @@ def test_weirs_own_limits_are_reached_too(door):
                                   '{"domain":"shop","descriptors":[]}', '{"domain":"shop","descriptors":[{"limit":{"unit":9}}]}'])
 def test_what_is_no_question(door, body):
     reply = door.ask("POST", "/json", body)
-    assert (reply.status, reply.body) == (400, b"Bad Request\n")
-    assert reply.one("Content-Type").startswith("text/plain")
+    assert (reply.status, reply.one("Content-Type")) == (400, "application/problem+json")
+    assert reply.json()["detail"]

@@ -243,6 +243,8 @@ static void too_many(void **state)
     text[at - 1] = ']';
     assert_false(read_as(WR_CHECK_FORM, text, at));
     assert_string_equal(reader.error, "more than 1000 requests in one array");
+    assert_int_equal(reader.member_len, 6);
+    assert_memory_equal(reader.member, "[1000]", 6);
 }
 
 static void assert_written(const struct wr_check_told *told, const char *text)

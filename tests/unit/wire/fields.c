@@ -115,6 +115,19 @@ static void test_a_refused_bucket(void **state)
                         "RateLimit-Remaining: 0\nRateLimit-Reset: 2\n");
 }
 
+/* Places have no window: 5000;w=86400 behind their number would be another limit's quota. */
+static void test_places_have_no_quota_policy(void **state)
+{
+    struct wr_standings s = two_windows();
+    (void)state;
+
+    s.item[s.decisive].concurrent = true;
+    s.item[s.decisive].window_ns = 0;
+    assert_string_equal(render(&s, WEIR_HEADERS_DRAFT_03), "RateLimit-Limit: 60\n"
+                                                           "RateLimit-Remaining: 12\n"
+                                                           "RateLimit-Reset: 20\n");
+}
+
 static void test_a_refusal_lists_the_violated(void **state)
 {
     struct wr_standings s = two_windows();
@@ -316,6 +329,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_one_state_in_every_preset),
         cmocka_unit_test(test_a_refused_bucket),
+        cmocka_unit_test(test_places_have_no_quota_policy),
         cmocka_unit_test(test_a_refusal_lists_the_violated),
         cmocka_unit_test(test_never),
         cmocka_unit_test(test_windows_that_are_none),

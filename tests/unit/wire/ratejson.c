@@ -83,6 +83,8 @@ static void what_is_wrong(void **state)
         {"{\"descriptors\":{}}", "expected a JSON array"},
         {"{\"descriptors\":[null]}", "expected a JSON object"},
         {"{\"descriptors\":[{\"entries\":[{\"key\":[]}]}]}", "expected a string"},
+        {"{\"descriptors\":[{\"entries\":[{\"value\":\"x\"}]}]}",
+         "a descriptor entry has an empty key"},
         {"{\"descriptors\":[{\"hitsAddend\":18446744073709551616}]}", "the number is too large"},
         {"{\"descriptors\":[{\"limit\":{\"unit\":\"WEEK\"}}]}", "no such unit"},
         {"{\"descriptors\":[{\"limit\":{\"unit\":\"minute\"}}]}", "no such unit"},
@@ -123,9 +125,10 @@ static void too_many(void **state)
     (void)state;
     assert_true(reads(repeated("{\"descriptors\":[", WR_DESCRIPTORS_MAX, "{}", "]}")));
     assert_false(reads(repeated("{\"descriptors\":[", WR_DESCRIPTORS_MAX + 1, "{}", "]}")));
-    assert_true(reads(repeated("{\"descriptors\":[{\"entries\":[", WR_ENTRIES_MAX, "{}", "]}]}")));
-    assert_false(
-        reads(repeated("{\"descriptors\":[{\"entries\":[", WR_ENTRIES_MAX + 1, "{}", "]}]}")));
+    assert_true(reads(
+        repeated("{\"descriptors\":[{\"entries\":[", WR_ENTRIES_MAX, "{\"key\":\"k\"}", "]}]}")));
+    assert_false(reads(repeated("{\"descriptors\":[{\"entries\":[", WR_ENTRIES_MAX + 1,
+                                "{\"key\":\"k\"}", "]}]}")));
 }
 
 static void answers(void **state)
