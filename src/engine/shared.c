@@ -45,16 +45,6 @@ struct beginning {
 
 /* ---- sort -------------------------------------------------------------------------------- */
 
-static uint64_t lease_hash(const struct wr_engine *engine, const struct wr_selected *selected)
-{
-    struct wr_sip sip = engine->limits[selected->limit].lease;
-
-    for (unsigned i = 0; i < selected->parts; i++)
-        wr_sip_part(&sip, selected->part[i].kind, selected->part[i].bytes.ptr,
-                    selected->part[i].bytes.len);
-    return wr_sip_finish(sip);
-}
-
 static void sort_shared(struct beginning *b, unsigned i, const struct wr_selected *selected)
 {
     struct wr_pending *p = b->p;
@@ -65,7 +55,7 @@ static void sort_shared(struct beginning *b, unsigned i, const struct wr_selecte
         p->leased |= bit;
         p->ballot.charge[i].limit = &b->engine->lease;
         p->ballot.charge[i].class_id = b->engine->lease_class;
-        p->ballot.charge[i].hash = lease_hash(b->engine, selected);
+        p->ballot.charge[i].hash = wr_lease_hash(b->engine, selected);
         p->ballot.charge[i].cost = p->cost;
         wr_slot_prefetch(b->engine->arena, p->ballot.charge[i].hash);
     } else {
@@ -178,37 +168,6 @@ void wr_pending_receipts(const struct wr_pending *p, struct weir_answer *answer)
 }
 
 /* ---- verdicts ---------------------------------------------------------------------------- */
-
-void wr_pending_blank(const struct wr_engine *engine, const struct wr_pending *p, unsigned i,
-                      struct weir_verdict *out)
-{
-    *out = (struct weir_verdict){
-        .outcome = WEIR_ALLOW,
-        .shadow = engine->limits[p->ballot.limit[i]].policy->shadow,
-        .plan = (uint8_t)p->ballot.plan,
-        .limit = p->ballot.limit[i],
-        .flags = WR_VERDICT_MOMENTS,
-        .capacity_units = wr_limit_capacity(wr_pending_limit(engine, p, i)),
-    };
-}
-
-void wr_pending_verdict(const struct wr_engine *engine, const struct wr_pending *p, unsigned i,
-                        int64_t now, struct weir_verdict *out)
-{
-    const struct wr_charge *charge = &p->ballot.charge[i];
-    int64_t next_ns, reset_ns;
-
-    wr_pending_blank(engine, p, i, out);
-    if (!charge->take.allowed) {
-        out->outcome = WEIR_DENY;
-        out->reason = charge->busy ? WEIR_REASON_BUSY : WEIR_REASON_LIMIT;
-    }
-    out->retry_after_ns = charge->take.retry_after_ns;
-    out->remaining_units = wr_min_i64(charge->take.remaining, out->capacity_units);
-    wr_word_algo(WR_LEASE)->times(charge->limit, charge->take.state, now, &next_ns, &reset_ns);
-    out->priv[0] = (uint64_t)(now + next_ns);
-    out->priv[1] = (uint64_t)(now + reset_ns);
-}
 
 /* Verdicts of all that was decided here. Limits that nobody asked about are left out: of them
  * nothing is known, and a refusal needs them not. */
@@ -451,7 +410,7 @@ bool wr_engine_store_key(const struct wr_engine *engine, const struct wr_selecte
 
 int wr_engine_forget_lease(struct wr_engine *engine, const struct wr_selected *key)
 {
-    return wr_slot_drop(engine->arena, lease_hash(engine, key));
+    return wr_slot_drop(engine->arena, wr_lease_hash(engine, key));
 }
 
 void wr_shared_decide(struct wr_engine *engine, const struct weir_request *request, int64_t now,

@@ -128,6 +128,23 @@ int64_t wr_engine_lease_units(struct wr_engine *engine, uint64_t key, int64_t no
  * draining: whoever manages leases remembers where they are. */
 int64_t wr_engine_lease_return(struct wr_engine *engine, uint64_t key, int64_t now);
 
+/* Where the lease of |key| of |limit|, under the default plan, is; what the arena has of it is
+ * being fetched from here on. 0: leases do not decide that limit. */
+uint64_t wr_engine_lease_of(struct wr_engine *engine, unsigned limit, struct weir_slice key);
+
+/* wr_engine_begin_check by the lease at |key|, as wr_engine_lease_of has it, without the 6 KiB of a
+ * pending: for those who decide many in a row. False: it cannot be decided so, and nothing is taken
+ * or charged. |receipt|: of what was taken. */
+bool wr_engine_lease_check(struct wr_engine *engine, unsigned limit, uint64_t key, int64_t cost,
+                           int64_t now, struct weir_verdict *verdict, struct weir_receipt *receipt);
+
+/* What it took. */
+int64_t wr_engine_lease_taken(const struct weir_receipt *receipt);
+
+/* What wr_engine_begin_check would have answered. */
+void wr_engine_lease_answer(const struct weir_verdict *verdict, const struct weir_receipt *receipt,
+                            int64_t cost, int64_t now, struct weir_answer *answer);
+
 /* ---- afterwards ---------------------------------------------------------------------------- */
 
 /* As wr_engine_settle and wr_engine_release, which do the local part alone; what is to be done at

@@ -27,6 +27,18 @@ void wr_pending_verdict(const struct wr_engine *engine, const struct wr_pending 
 void wr_pending_blank(const struct wr_engine *engine, const struct wr_pending *p, unsigned i,
                       struct weir_verdict *out);
 
+/* Where in the arena the lease of a key is. */
+static inline uint64_t wr_lease_hash(const struct wr_engine *engine,
+                                     const struct wr_selected *selected)
+{
+    struct wr_sip sip = engine->limits[selected->limit].lease;
+
+    for (unsigned i = 0; i < selected->parts; i++)
+        wr_sip_part(&sip, selected->part[i].kind, selected->part[i].bytes.ptr,
+                    selected->part[i].bytes.len);
+    return wr_sip_finish(sip);
+}
+
 /* Write the receipts of what is held. */
 void wr_pending_receipts(const struct wr_pending *p, struct weir_answer *answer);
 

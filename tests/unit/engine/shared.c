@@ -380,6 +380,73 @@ static void test_check(void **state)
     close_node(&node);
 }
 
+/* By a lease alone, or else as everybody. */
+static struct weir_answer check_by_lease(struct node *node, struct weir_slice key, int64_t cost,
+                                         int64_t now, bool *alone)
+{
+    struct wr_engine *engine = node->weir->engine;
+    struct weir_receipt receipt;
+    struct weir_verdict verdict;
+    struct weir_answer a;
+    uint64_t lease = wr_engine_lease_of(engine, 0, key);
+
+    *alone = wr_engine_lease_check(engine, 0, lease, cost, now, &verdict, &receipt);
+    if (*alone)
+        wr_engine_lease_answer(&verdict, &receipt, cost, now, &a);
+    else if (!wr_engine_begin_check(engine, 0, key, cost, false, now, &a, &node->pending))
+        ask_store(node, now, &a);
+    return a;
+}
+
+/* Two nodes with a store each, one decides by wr_engine_lease_check where it can. */
+static void lease_check_is_begin_check(const char *policy)
+{
+    struct node nodes[2] = {node_of(policy), node_of(policy)};
+    uint64_t seed = 20261130, decided = 0;
+    int64_t now = T0;
+    bool alone;
+
+    for (int i = 0; i < 4000; i++) {
+        char name[2] = {(char)('a' + (seed >> 40) % 3), '\0'};
+        int64_t cost = (int64_t)(seed >> 33) % 4;
+        struct weir_answer a, b;
+
+        seed = seed * 6364136223846793005U + 1442695040888963407U;
+        now += (int64_t)(seed >> 36) % (20 * MS);
+        nodes[0].extra = nodes[1].extra = (int64_t)(seed >> 50) % 12;
+        if (!wr_engine_begin_check(nodes[0].weir->engine, 0, slice(name), cost, false, now, &a,
+                                   &nodes[0].pending))
+            ask_store(&nodes[0], now, &a);
+        b = check_by_lease(&nodes[1], slice(name), cost, now, &alone);
+        decided += alone;
+        assert_int_equal(a.outcome, b.outcome);
+        assert_int_equal(a.reason, b.reason);
+        assert_int_equal(a.count, b.count);
+        assert_int_equal(a.decisive, b.decisive);
+        assert_int_equal(a.cost_units, b.cost_units);
+        assert_int_equal(a.retry_after_ns, b.retry_after_ns);
+        assert_memory_equal(&a.verdicts[0], &b.verdicts[0], sizeof a.verdicts[0]);
+        assert_memory_equal(&a.receipts[0].word[1], &b.receipts[0].word[1], 2 * sizeof(uint64_t));
+    }
+    assert_in_range(decided, 100, 3900);
+    assert_int_equal(memory_store_calls(nodes[0].store), memory_store_calls(nodes[1].store));
+    close_node(&nodes[0]);
+    close_node(&nodes[1]);
+}
+
+static void test_lease_check(void **state)
+{
+    struct node node = node_of(HEAD STRICT("all", "100/minute") LOCAL("here", "9/minute"));
+    (void)state;
+
+    assert_int_equal(wr_engine_lease_of(node.weir->engine, 0, slice("k")), 0);
+    assert_int_equal(wr_engine_lease_of(node.weir->engine, 1, slice("k")), 0);
+    close_node(&node);
+    lease_check_is_begin_check(HEAD LEASED("all", "100/second"));
+    lease_check_is_begin_check(HEAD LEASED("all", "100/second, mode: shadow"));
+    lease_check_is_begin_check(HEAD LEASED("all", "2000/minute, algorithm: fixed-window"));
+}
+
 /* ---- the store is gone ------------------------------------------------------------------- */
 
 static void test_gone_open(void **state)
@@ -626,6 +693,7 @@ int main(void)
         cmocka_unit_test(test_a_lease_ends_before_the_stores),
         cmocka_unit_test(test_window_ends_a_lease),
         cmocka_unit_test(test_check),
+        cmocka_unit_test(test_lease_check),
         cmocka_unit_test(test_gone_open),
         cmocka_unit_test(test_gone_closed),
         cmocka_unit_test(test_gone_local),
