@@ -7,6 +7,9 @@
  * Idea. Nothing is kept but the decisions. The input stays where it is, and is handled once more
  * when they are there: decoding twice costs a microsecond, where the store takes hundreds.
  *
+ * Nor are decisions, where all of a batch are there at once, as those of hot keys are that have
+ * leases: they are remembered from the first on that is not.
+ *
  * Invariants:
  *   1. The same input asks for the same decisions in the same order. So a door stops before the
  *      first thing that it cannot do twice, and never goes on behind a decision that is not there.
@@ -25,7 +28,7 @@
 
 #include "base/units.h"
 #include "lib/handle.h"
-#include "serve/broker.h"
+#include "serve/broker_parts.h"
 
 enum kind { DECIDE, RESERVE, CHECK, ONE };
 
@@ -172,6 +175,140 @@ static bool decide(struct wr_asks *asks, const struct what *what, struct weir_an
     return true;
 }
 
+/* ---- several ----------------------------------------------------------------------------------
+ */
+
+/* |answer| was given by nobody but a lease, or by all that there is, and another has to wait. */
+static bool remember(struct wr_asks *asks, const struct weir_answer *answer)
+{
+    struct wr_question *question = wr_question_new(asks);
+
+    if (question == NULL)
+        return false;
+    question->state = WR_QUESTION_DONE;
+    copy(&question->answer, answer);
+    append(asks, question);
+    return true;
+}
+
+static bool begin_all(struct wr_asks *asks, const struct weir_request *requests, size_t n,
+                      struct weir_answer *answers, struct wr_question *question)
+{
+    struct wr_engine *engine = asks->loop->handle->weir->engine;
+    int64_t now = wr_loop_now(asks->loop);
+    size_t i = 0;
+
+    while (i < n && wr_engine_begin(engine, &requests[i], now, &answers[i], &question->pending))
+        wr_question_decided(question, &answers[i++]);
+    if (i == n) {
+        wr_question_free(question);
+        return true;
+    }
+    for (size_t k = 0; k < i; k++) {
+        if (remember(asks, &answers[k]))
+            continue;
+        /* No memory: what there is goes back, but for what is in no question, which is lost. */
+        wr_engine_cancel(engine, &question->pending, now);
+        wr_question_free(question);
+        wr_asks_abandon(asks);
+        for (k = 0; k < n; k++)
+            (void)refuse_busy(&answers[k]);
+        return true;
+    }
+    append(asks, question);
+    asks->keep = true;
+    (void)go_on(question, &answers[i]);
+    while (++i < n)
+        (void)wr_asks_decide(asks, &requests[i], &answers[i]);
+    asks->keep = false;
+    return !wr_asks_waits(asks);
+}
+
+bool wr_asks_decide_all(struct wr_asks *asks, const struct weir_request *requests, size_t n,
+                        struct weir_answer *answers)
+{
+    struct wr_question *question = asks->first == NULL ? wr_question_new(asks) : NULL;
+    bool there = true;
+
+    if (question != NULL)
+        return begin_all(asks, requests, n, answers, question);
+    asks->keep = true;
+    for (size_t i = 0; i < n; i++)
+        there = wr_asks_decide(asks, &requests[i], &answers[i]) && there;
+    asks->keep = false;
+    return there;
+}
+
+/* The charges of shared limits among the first |n|, decided by leases. */
+static bool remember_checks(struct wr_asks *asks, const struct weir_charge *charges, unsigned n,
+                            const struct weir_verdict *verdicts,
+                            const struct weir_receipt *receipts)
+{
+    struct weir_answer answer;
+
+    for (unsigned i = 0; i < n; i++) {
+        if (!wr_asks_shares_limit(asks->loop, charges[i].limit))
+            continue;
+        wr_engine_lease_answer(&verdicts[i], &receipts[i], charges[i].cost_units,
+                               wr_loop_now(asks->loop), &answer);
+        if (!remember(asks, &answer))
+            return false;
+    }
+    return true;
+}
+
+/* How many of |charges|, from the first on, leases decide, or are not shared and still to be
+ * decided. */
+static unsigned check_leases(struct wr_asks *asks, const struct weir_charge *charges, unsigned n,
+                             struct weir_verdict *verdicts, struct weir_receipt *receipts)
+{
+    struct wr_engine *engine = asks->loop->handle->weir->engine;
+    int64_t now = wr_loop_now(asks->loop), spent = 0;
+    uint64_t lease[WR_ASKS_BATCH];
+    unsigned i;
+
+    for (i = 0; i < n; i++)
+        lease[i] = wr_engine_lease_of(engine, charges[i].limit, charges[i].key);
+    for (i = 0; i < n; i++) {
+        if (lease[i] == 0 && !wr_asks_shares_limit(asks->loop, charges[i].limit))
+            continue;
+        if (lease[i] == 0 ||
+            !wr_engine_lease_check(engine, charges[i].limit, lease[i], charges[i].cost_units, now,
+                                   &verdicts[i], &receipts[i]))
+            break;
+        spent += wr_engine_lease_taken(&receipts[i]);
+    }
+    if (spent > 0)
+        wr_broker_count(&asks->loop->metrics.store.lease_spent, (uint64_t)spent);
+    return i;
+}
+
+unsigned wr_asks_check_all(struct wr_asks *asks, const struct weir_charge *charges, unsigned n,
+                           struct weir_verdict *verdicts)
+{
+    struct weir_receipt receipts[WR_ASKS_BATCH];
+    struct weir_answer busy;
+    unsigned known;
+
+    if (asks->first != NULL)
+        return 0;
+    known = check_leases(asks, charges, n, verdicts, receipts);
+    if (known < n && remember_checks(asks, charges, known, verdicts, receipts))
+        return known;
+    if (known < n) { /* no memory: what is in no question is lost */
+        wr_asks_abandon(asks);
+        (void)refuse_busy(&busy);
+    }
+    for (unsigned i = 0; i < n; i++) {
+        if (!wr_asks_shares_limit(asks->loop, charges[i].limit))
+            wr_engine_check(asks->loop->handle->weir->engine, charges[i].limit, charges[i].key,
+                            charges[i].cost_units, wr_loop_now(asks->loop), &verdicts[i]);
+        else if (known < n)
+            verdicts[i] = busy.verdicts[0];
+    }
+    return n;
+}
+
 /* ---- what doors call ------------------------------------------------------------------------- */
 
 bool wr_asks_decide(struct wr_asks *asks, const struct weir_request *request,
@@ -218,7 +355,7 @@ bool wr_asks_next(struct wr_asks *asks, struct weir_answer *answer)
 
     if (question == NULL || question->state != WR_QUESTION_DONE)
         return false;
-    *answer = question->answer;
+    copy(answer, &question->answer);
     asks->at = &question->next;
     return true;
 }

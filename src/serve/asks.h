@@ -19,6 +19,8 @@
 #include "policy/policy.h"
 #include "serve/serve.h"
 
+#define WR_ASKS_BATCH 64U
+
 struct wr_question;
 
 /* Of one connection, or of one call of it. All zeros but loop, resume and context at first. */
@@ -62,9 +64,20 @@ bool wr_asks_decide(struct wr_asks *asks, const struct weir_request *request,
 /* The same for a reservation; the caller sets answer->expires_ns. */
 bool wr_asks_reserve(struct wr_asks *asks, const struct weir_request *request,
                      struct weir_answer *answer);
+/* As many requests in a row, for a door that answers all of them at once; |keep| is not needed.
+ * False: what there is is remembered, and all are asked again, from the first. |n| <=
+ * WR_ASKS_BATCH. */
+bool wr_asks_decide_all(struct wr_asks *asks, const struct weir_request *requests, size_t n,
+                        struct weir_answer *answers);
 /* One limit and one key under the default plan. */
 bool wr_asks_check(struct wr_asks *asks, unsigned limit, struct weir_slice key, int64_t cost,
                    struct weir_answer *answer);
+/* As many in a row, limits that share nothing among them. Returns how many from the first on can be
+ * asked no more: |n|, and all are in |verdicts|, given out, and nothing is remembered; or fewer, of
+ * which the shared ones are remembered, and from there on each is for wr_asks_check. 0 where
+ * anything is remembered already. |n| <= WR_ASKS_BATCH. */
+unsigned wr_asks_check_all(struct wr_asks *asks, const struct weir_charge *charges, unsigned n,
+                           struct weir_verdict *verdicts);
 /* The same under |plan| for a key of parts, by the store itself and not by what it has leased: to
  * reserve, and, with a cost of 0, to look. */
 bool wr_asks_one(struct wr_asks *asks, const struct wr_selected *key, unsigned plan, int64_t cost,

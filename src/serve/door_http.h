@@ -51,6 +51,7 @@ struct http_questions {
     char *decoded;                /* WR_HTTP_BODY_MAX */
     struct weir_answer *answers;  /* HTTP_BATCH */
     size_t count, told;
+    bool decided; /* all at once, into |answers| */
     int64_t now_ns;
 };
 

@@ -109,6 +109,8 @@ static bool is_uncounted(const struct http_questions *questions, const struct we
            memcmp(request->method.ptr, "OPTIONS", 7) == 0;
 }
 
+static_assert(HTTP_BATCH <= WR_ASKS_BATCH, "a batch is asked for at once");
+
 /* How many of the next |left| are decided together: up to one that is not counted. */
 static size_t run_length(const struct http_questions *questions, size_t left)
 {
@@ -121,11 +123,14 @@ static size_t run_length(const struct http_questions *questions, size_t left)
 }
 
 /* Have all decided. False: the store is asked. */
-static bool ask_all(const struct http_questions *questions)
+static bool ask_all(struct http_questions *questions)
 {
     struct wr_asks *asks = questions->asks;
     bool there = true;
 
+    questions->decided = run_length(questions, questions->count) == questions->count;
+    if (questions->decided)
+        return wr_asks_decide_all(asks, questions->request, questions->count, questions->answers);
     asks->keep = true;
     for (size_t i = 0; i < questions->count; i++)
         if (!is_uncounted(questions, &questions->request[i]))
@@ -151,7 +156,7 @@ size_t http_questions_tell(struct http_questions *questions, char *out)
     size_t left = questions->count - questions->told;
     size_t n = run_length(questions, left), end = n > 0 ? n : left > 0, len = 0;
 
-    if (n > 0)
+    if (n > 0 && !questions->decided)
         decide_some(questions, n);
     for (size_t k = 0; k < end; k++) {
         const struct weir_answer *answer = n > 0 ? &questions->answers[k] : NULL;

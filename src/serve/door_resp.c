@@ -32,8 +32,9 @@ static_assert(WR_RESP_OUT_BYTES >= 2 * WR_RESP_REPLY_MAX, "invariant 3");
 
 struct batch {
     unsigned count, args_used;
-    size_t begin;   /* in the input */
-    unsigned asked; /* calls before this one have been asked for */
+    size_t begin;      /* in the input */
+    unsigned asked;    /* calls before this one have been asked for */
+    unsigned answered; /* and before this one answered, by leases */
     struct wr_resp_call call[WR_RESP_BATCH];
     struct weir_slice args[BATCH_ARGS];
 };
@@ -86,11 +87,21 @@ static bool is_check(const struct wr_resp_call *call)
     return call->prepared && call->row->run == wr_resp_check;
 }
 
+/* How many checks there are from call |i| on, without a gap. */
+static unsigned checks_from(const struct batch *batch, unsigned i)
+{
+    unsigned count = 0;
+
+    while (i + count < batch->count && is_check(&batch->call[i + count]))
+        count++;
+    return count;
+}
+
 /* Run call |i| and those behind it that are decided with it. Returns how many. */
 static unsigned run_some(struct wr_resp_session *session, const struct batch *batch, unsigned i)
 {
     const struct wr_resp_call *call = &batch->call[i];
-    unsigned count = 1;
+    unsigned count;
 
     if (session->out.size - session->out.len < WR_RESP_REPLY_MAX)
         wr_resp_flush(session);
@@ -100,8 +111,7 @@ static unsigned run_some(struct wr_resp_session *session, const struct batch *ba
         call->row->run(session, call);
         return 1;
     }
-    while (i + count < batch->count && is_check(&batch->call[i + count]))
-        count++;
+    count = checks_from(batch, i);
     wr_resp_check_run(session, call, count);
     return count;
 }
@@ -117,6 +127,18 @@ static void count_requests(struct wr_resp_session *session, unsigned count)
         wr_metrics_request(&loop->metrics, WR_DOOR_RESP, elapsed);
 }
 
+/* Answer the checks from call |i| on, if leases decide all of them. Returns how many need not be
+ * asked for. */
+static unsigned answer_leased(struct wr_resp_session *session, struct batch *batch, unsigned i)
+{
+    unsigned checks = wr_resp_trusted(session) ? checks_from(batch, i) : 0;
+    unsigned known = checks > 0 ? wr_resp_check_leased(session, &batch->call[i], checks) : 0;
+
+    if (checks > 0 && known == checks)
+        batch->answered = i + checks;
+    return known;
+}
+
 /* Ask for what call |i| and its neighbours decide. False: the store is asked. */
 static bool ask_ahead(struct wr_resp_session *session, struct batch *batch, unsigned i)
 {
@@ -126,8 +148,11 @@ static bool ask_ahead(struct wr_resp_session *session, struct batch *batch, unsi
     if (i < batch->asked)
         return true;
     wr_asks_answered(asks); /* what was asked for before is run by now */
+    batch->asked = i + answer_leased(session, batch, i);
+    if (batch->answered > i)
+        return true;
     asks->keep = true;
-    for (; i < batch->count; i++) {
+    for (i = batch->asked; i < batch->count; i++) {
         const struct wr_resp_call *call = &batch->call[i];
         if (call->row == NULL || call->row->ask == NULL || !has_arity(call) ||
             !wr_resp_trusted(session))
@@ -146,13 +171,13 @@ static void run(struct wr_resp_session *session, struct batch *batch, size_t *us
     bool shares = wr_asks_shares(session->door->loop);
     unsigned i = 0;
 
-    batch->asked = 0;
+    batch->asked = batch->answered = 0;
     while (i < batch->count && !session->quitting) {
         if (shares && !ask_ahead(session, batch, i)) {
             wr_conn_stall(session->conn);
             break;
         }
-        i += run_some(session, batch, i);
+        i = batch->answered > i ? batch->answered : i + run_some(session, batch, i);
     }
     if (i > 0)
         count_requests(session, i);

@@ -104,6 +104,10 @@ void wr_resp_check(struct wr_resp_session *session, const struct wr_resp_call *c
 /* The first |count| of |calls|, all prepared by wr_resp_check_prepare, at once. */
 void wr_resp_check_run(struct wr_resp_session *session, const struct wr_resp_call *calls,
                        unsigned count);
+/* The same by leases, where a store may have to be asked. Returns as wr_asks_check_all: |count|,
+ * and they are answered. */
+unsigned wr_resp_check_leased(struct wr_resp_session *session, const struct wr_resp_call *calls,
+                              unsigned count);
 void wr_resp_peek(struct wr_resp_session *session, const struct wr_resp_call *call);
 void wr_resp_reserve(struct wr_resp_session *session, const struct wr_resp_call *call);
 void wr_resp_settle(struct wr_resp_session *session, const struct wr_resp_call *call);

@@ -17,6 +17,8 @@
 #define SHOWN_BYTES 128U
 #define TTL_MAX_MS INT64_C(86400000)
 
+static_assert(WR_RESP_BATCH <= WR_ASKS_BATCH, "a batch is asked for at once");
+
 static void count(uint64_t *counter)
 {
     __atomic_store_n(counter, __atomic_load_n(counter, __ATOMIC_RELAXED) + 1, __ATOMIC_RELAXED);
@@ -282,26 +284,53 @@ bool wr_resp_check_ask(struct wr_resp_session *session, const struct wr_resp_cal
            wr_asks_check(&session->asks, charge->limit, charge->key, charge->cost_units, &answer);
 }
 
+static void write_verdicts(struct wr_resp_session *session, const struct weir_charge *charges,
+                           const struct weir_verdict *verdicts, unsigned n)
+{
+    int64_t now = wr_loop_now(session->door->loop);
+
+    for (unsigned i = 0; i < n; i++) {
+        if (session->out.size - session->out.len < WR_RESP_REPLY_MAX)
+            wr_resp_flush(session);
+        (void)write_verdict(session, &verdicts[i], now, 0);
+        count_verdict(session, &verdicts[i], charges[i].cost_units);
+    }
+}
+
+static void gather(const struct wr_resp_call *calls, unsigned n, struct weir_charge *charges)
+{
+    for (unsigned i = 0; i < n; i++)
+        charges[i] = calls[i].as.check;
+}
+
 void wr_resp_check_run(struct wr_resp_session *session, const struct wr_resp_call *calls,
                        unsigned count_calls)
 {
     struct wr_loop *loop = session->door->loop;
     struct weir_charge charges[WR_RESP_BATCH];
     struct weir_verdict verdicts[WR_RESP_BATCH];
-    int64_t now = wr_loop_now(loop);
 
-    for (unsigned i = 0; i < count_calls; i++)
-        charges[i] = calls[i].as.check;
+    gather(calls, count_calls, charges);
     if (wr_asks_shares(loop))
         check_each(session, charges, count_calls, verdicts);
     else
-        (void)weir_check_batch(loop->handle->weir, charges, count_calls, now, verdicts);
-    for (unsigned i = 0; i < count_calls; i++) {
-        if (session->out.size - session->out.len < WR_RESP_REPLY_MAX)
-            wr_resp_flush(session);
-        (void)write_verdict(session, &verdicts[i], now, 0);
-        count_verdict(session, &verdicts[i], charges[i].cost_units);
-    }
+        (void)weir_check_batch(loop->handle->weir, charges, count_calls, wr_loop_now(loop),
+                               verdicts);
+    write_verdicts(session, charges, verdicts, count_calls);
+}
+
+unsigned wr_resp_check_leased(struct wr_resp_session *session, const struct wr_resp_call *calls,
+                              unsigned count_calls)
+{
+    struct weir_charge charges[WR_RESP_BATCH];
+    struct weir_verdict verdicts[WR_RESP_BATCH];
+    unsigned known;
+
+    gather(calls, count_calls, charges);
+    known = wr_asks_check_all(&session->asks, charges, count_calls, verdicts);
+    if (known == count_calls)
+        write_verdicts(session, charges, verdicts, count_calls);
+    return known;
 }
 
 /* |cost| of a shared limit, by the store itself. */

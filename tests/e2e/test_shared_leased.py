@@ -82,6 +82,31 @@ def test_many_who_need_a_lease_ask_once(weir, tmp_path, redis):
         assert asked < 800  # 400 rounds of 20, if each asked once for itself alone it would be 8000
 
 
+def test_leases_between_what_the_store_decides(weir, tmp_path, redis):
+    """In one write, checks that a lease decides and commands that the store is asked for: answered in order."""
+    with Nodes(weir, tmp_path, 1, text(redis, units=1_000_000)) as nodes:
+        node = nodes[0]
+        assert pipeline(node, 2000) == 2000
+        reserve = ("WEIR.RESERVE", "shared", KEY, "1", "60000")
+        check, look, ping = ("WEIR.CHECK", "shared", KEY), ("WEIR.PEEK", "shared", KEY), ("PING",)
+        names = [check] * 3 + [reserve] + [check] * 2 + [look, ping] + [check] * 4 + [reserve, check, look]
+        for _ in range(20):
+            s = send_resp(node.daemon.address("resp"), *names)
+            file = s.makefile("rb")
+            for name in names:
+                head = file.readline()
+                if name is ping:
+                    assert head == b"+PONG\r\n"
+                    continue
+                assert head == (b"*7\r\n" if name is reserve else b"*6\r\n")
+                numbers = [int(file.readline()[1:]) for _ in range(6)]
+                assert numbers[:2] == [1, 1_000_000] and 0 <= numbers[2] < 1_000_000
+                assert numbers[3] == 0 and numbers[5] == 0
+                if name is reserve:
+                    assert file.readline().startswith(b"$") and len(file.readline()) > 8
+            s.close()
+
+
 def test_drained_nodes_give_their_leases_back(weir, tmp_path, redis):
     with Nodes(weir, tmp_path, 2, text(redis)) as nodes:
         a, b = nodes

@@ -437,6 +437,143 @@ static void test_drained_leases_go_back(void **unused)
     close_world(w);
 }
 
+/* |n| requests in a row, of these costs. */
+static bool ask_all(struct door *door, const int64_t *costs, unsigned n,
+                    struct weir_answer *answers)
+{
+    struct weir_request requests[4];
+
+    wr_asks_again(&door->asks);
+    for (unsigned i = 0; i < n; i++)
+        requests[i] = (struct weir_request){.method = {"GET", 3},
+                                            .path = {"/", 1},
+                                            .peer = {"192.0.2.1", 9},
+                                            .cost_units = costs[i],
+                                            .plan = -1};
+    return wr_asks_decide_all(&door->asks, requests, n, answers);
+}
+
+static void expect_left(const struct weir_answer *answers, int64_t a, int64_t b, int64_t c)
+{
+    const int64_t left[3] = {a, b, c};
+
+    for (unsigned i = 0; i < 3; i++) {
+        assert_int_equal(answers[i].outcome, WEIR_ALLOW);
+        assert_int_equal(answers[i].verdicts[0].remaining_units, left[i]);
+    }
+}
+
+static void test_a_batch_by_a_lease(void **unused)
+{
+    static const int64_t twos[3] = {2, 2, 2}, large[3] = {4, 20, 3};
+    struct world *w = open_world("leased");
+    struct weir_answer answers[3];
+    struct door door;
+    (void)unused;
+
+    open_door(w, &door);
+    heat(w, &door);
+    assert_false(ask(&door, 1, &answers[0]));
+    reply(w, 1, 900, 20);
+    turn(w);
+    wr_asks_again(&door.asks);
+    assert_true(ask(&door, 1, &answers[0]));
+    wr_asks_answered(&door.asks);
+    assert_true(ask_all(&door, twos, 3, answers));
+    expect_left(answers, 18, 16, 14);
+    assert_null(door.asks.first); /* nothing to be remembered */
+    assert_int_equal(w->loop.metrics.store.lease_spent, 6);
+    assert_false(ask_all(&door, large, 3, answers)); /* the second is the store's */
+    assert_int_equal(w->fake.calls, 3);
+    reply(w, 2, 880, 0);
+    turn(w);
+    assert_true(ask_all(&door, large, 3, answers));
+    expect_left(answers, 10, 880, 7);
+    wr_asks_answered(&door.asks);
+    assert_null(door.asks.first);
+    assert_int_equal(w->fake.calls, 3);
+    assert_int_equal(w->loop.metrics.store.lease_spent, 13);
+    assert_false(ask_all(&door, large, 3, answers)); /* 7 - 4, 20, 3 - 3 */
+    wr_asks_abandon(&door.asks);
+    wr_broker_drain(w->loop.broker);
+    assert_int_equal(w->fake.refunded, 7);
+    reply(w, 3, 860, 0);
+    assert_int_equal(w->fake.refunded, 27);
+    close_world(w);
+}
+
+static unsigned check_all(struct door *door, const int64_t *costs, unsigned n,
+                          struct weir_verdict *verdicts)
+{
+    struct weir_charge charges[4];
+
+    wr_asks_again(&door->asks);
+    for (unsigned i = 0; i < n; i++)
+        charges[i] = (struct weir_charge){.limit = 0, .key = {"x", 1}, .cost_units = costs[i]};
+    return wr_asks_check_all(&door->asks, charges, n, verdicts);
+}
+
+static bool check(struct door *door, int64_t cost, struct weir_answer *answer)
+{
+    return wr_asks_check(&door->asks, 0, (struct weir_slice){"x", 1}, cost, answer);
+}
+
+static void lease_by_check(struct world *w, struct door *door, int64_t units)
+{
+    struct weir_answer answer;
+
+    for (unsigned i = 0; i < 2; i++) { /* cold, hot */
+        assert_false(check(door, 1, &answer));
+        reply(w, w->fake.calls - 1, 900, i * units);
+        turn(w);
+        wr_asks_again(&door->asks);
+        assert_true(check(door, 1, &answer));
+        wr_asks_answered(&door->asks);
+    }
+}
+
+static void test_checks_by_a_lease(void **unused)
+{
+    static const int64_t twos[3] = {2, 2, 2}, large[3] = {4, 20, 3};
+    struct world *w = open_world("leased");
+    struct weir_verdict verdicts[3];
+    struct weir_answer answer;
+    struct door door;
+    (void)unused;
+
+    open_door(w, &door);
+    assert_int_equal(check_all(&door, twos, 3, verdicts), 0); /* cold */
+    assert_null(door.asks.first);
+    lease_by_check(w, &door, 20);
+    assert_int_equal(check_all(&door, twos, 3, verdicts), 3);
+    assert_null(door.asks.first);
+    for (unsigned i = 0; i < 3; i++) {
+        assert_int_equal(verdicts[i].outcome, WEIR_ALLOW);
+        assert_int_equal(verdicts[i].remaining_units, 18 - 2 * i);
+    }
+    assert_int_equal(w->loop.metrics.store.lease_spent, 6);
+    assert_int_equal(check_all(&door, large, 3, verdicts), 1);
+    door.asks.keep = true;
+    assert_false(check(&door, 20, &answer));
+    assert_true(check(&door, 3, &answer));
+    door.asks.keep = false;
+    reply(w, 2, 880, 0);
+    turn(w);
+    assert_int_equal(check_all(&door, large, 3, verdicts), 0); /* they are there already */
+    assert_true(check(&door, 4, &answer));
+    assert_int_equal(answer.verdicts[0].remaining_units, 10);
+    assert_true(check(&door, 20, &answer));
+    assert_int_equal(answer.verdicts[0].remaining_units, 880);
+    assert_true(check(&door, 3, &answer));
+    assert_int_equal(answer.verdicts[0].remaining_units, 7);
+    wr_asks_answered(&door.asks);
+    assert_int_equal(check_all(&door, large, 3, verdicts), 1);
+    wr_asks_abandon(&door.asks); /* the 4 go back */
+    wr_broker_drain(w->loop.broker);
+    assert_int_equal(w->fake.refunded, 7);
+    close_world(w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -449,6 +586,8 @@ int main(void)
         cmocka_unit_test(test_one_asks_for_the_lease_of_all),
         cmocka_unit_test(test_the_lease_that_never_comes),
         cmocka_unit_test(test_drained_leases_go_back),
+        cmocka_unit_test(test_a_batch_by_a_lease),
+        cmocka_unit_test(test_checks_by_a_lease),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
