@@ -2,10 +2,10 @@
 #ifndef WR_ENGINE_BOUND_H
 #define WR_ENGINE_BOUND_H
 
-#include "base/sha256.h"
 #include "base/siphash.h"
 #include "engine/charge.h"
 #include "engine/engine.h"
+#include "engine/tag.h"
 
 /* One limit of the policy, bound. */
 struct wr_bound_limit {
@@ -27,7 +27,7 @@ struct wr_engine {
     bool shares;           /* some limit is, and counts as such */
     struct wr_limit lease; /* the limit of all leases, and its class */
     uint16_t lease_class;
-    struct wr_sha256 tag_base; /* of tags */
+    struct wr_tag_base tag_base;
     uint64_t
         *parts; /* limit_count rows of one for each plan, atomic: nodes << 16 | class. part.h */
 

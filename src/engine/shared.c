@@ -221,7 +221,7 @@ static void ask_for(struct beginning *b, unsigned i)
         charge->place = random_place(p, b->now);
     }
     if (b->depth == ASK)
-        wr_tag_of(&b->engine->tag_base, &b->selection->selected[i], charge->tag);
+        wr_tag_again(&b->engine->tag_base, &b->selection->selected[i], p->hash[i], charge->tag);
 }
 
 /* The store is to be asked for |which| limits. */

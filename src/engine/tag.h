@@ -6,10 +6,20 @@
 #include "engine/backend.h"
 #include "policy/policy.h"
 
-/* The state that every tag starts from. */
-void wr_tag_base(struct wr_sha256 *base, const void *secret, size_t len);
+/* What every tag starts from: the state of the hash, and a number that no other base has had. */
+struct wr_tag_base {
+    struct wr_sha256 sha;
+    uint64_t generation;
+};
 
-void wr_tag_of(const struct wr_sha256 *base, const struct wr_selected *selected,
+void wr_tag_base(struct wr_tag_base *base, const void *secret, size_t len);
+
+void wr_tag_of(const struct wr_tag_base *base, const struct wr_selected *selected,
                unsigned char tag[WR_TAG_BYTES]);
+
+/* The same; |hash| is what the arena names the parts by under their limit. Keys that a thread asks
+ * for over and over cost it no SHA-256. */
+void wr_tag_again(const struct wr_tag_base *base, const struct wr_selected *selected, uint64_t hash,
+                  unsigned char tag[WR_TAG_BYTES]);
 
 #endif
