@@ -234,7 +234,7 @@ static void watch_input(struct wr_conn *conn, bool moved)
     if (too_much && conn->stalled) {
         fill_up(conn);
     } else if (too_much && !conn->paused) {
-        wr_conn_count(&wr_conn_metrics(acceptor)->bad_requests);
+        wr_conn_refused(conn, "input without an end");
         conn->closing = true;
     } else if (wr_bytes_held(&conn->in) == 0 || conn->stalled) {
         wr_conn_wait(conn, WR_WAIT_IDLE);
@@ -320,7 +320,8 @@ static bool shake_hands(struct wr_conn *conn)
     if (n == 1 && wr_tls_agreed(conn->ssl))
         return establish(conn);
     if (SSL_get_error(conn->ssl, n) != SSL_ERROR_WANT_READ) {
-        wr_conn_count(&wr_conn_metrics(conn->acceptor)->bad_requests);
+        const char *reason = ERR_reason_error_string(ERR_peek_error());
+        wr_conn_refused(conn, reason != NULL ? reason : "TLS: no handshake");
         conn->closing = true; /* the alert is sent first */
     }
     return false;

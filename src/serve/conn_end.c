@@ -2,9 +2,11 @@
  * it.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include <openssl/ssl.h>
 
+#include "serve/bad_input.h"
 #include "serve/connection.h"
 
 /* ---- looking ----------------------------------------------------------------------------- */
@@ -46,6 +48,13 @@ bool wr_conn_is_full(const struct wr_conn *conn)
 
     return unsent > conn->acceptor->options.limits.output_max ||
            (unsent > 0 && wr_loop_crowded(conn->acceptor->loop, 0));
+}
+
+void wr_conn_refused(struct wr_conn *conn, const char *reason)
+{
+    wr_conn_count(&wr_conn_metrics(conn->acceptor)->bad_requests);
+    wr_bad_input(conn->acceptor->loop, conn->acceptor->options.metrics, conn->peer,
+                 (struct weir_slice){reason, strlen(reason)});
 }
 
 void wr_conn_weigh(struct wr_conn *conn)

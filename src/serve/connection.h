@@ -86,6 +86,8 @@ void wr_conn_wait(struct wr_conn *conn, unsigned queue);
 /* Take in |n| bytes as they came, at acceptor->scratch, or UV_EOF, or an error of libuv. */
 void wr_conn_arrive(struct wr_conn *conn, ssize_t n, const char *bytes);
 
+/* conn_end.c: count, and tell of, input that was refused because of |reason|. */
+void wr_conn_refused(struct wr_conn *conn, const char *reason);
 /* conn_end.c: count the memory of its output. */
 void wr_conn_weigh(struct wr_conn *conn);
 

@@ -23,6 +23,7 @@
 #include "base/units.h"
 #include "lib/handle.h"
 #include "serve/asks.h"
+#include "serve/bad_input.h"
 #include "serve/broker.h"
 #include "serve/conn.h"
 #include "serve/refused.h"
@@ -255,6 +256,7 @@ static int64_t on_read(void *context, const uint8_t *bytes, size_t len)
     if (found == 0)
         return (int64_t)used;
     wr_metrics_bad_request(&loop->metrics, WR_DOOR_AGENT);
+    wr_bad_input(loop, WR_DOOR_AGENT, "", (struct weir_slice){"malformed frame", 15});
     return -1;
 }
 

@@ -9,6 +9,7 @@
 #include "base/units.h"
 #include "lib/handle.h"
 #include "serve/asks.h"
+#include "serve/bad_input.h"
 #include "serve/conn.h"
 #include "serve/grpc_session.h"
 #include "serve/rls.h"
@@ -139,6 +140,8 @@ static void count_bad(struct grpc_door *door)
     uint64_t *bad = &door->loop->metrics.door[WR_DOOR_GRPC].bad_requests;
 
     __atomic_store_n(bad, *bad + 1, __ATOMIC_RELAXED);
+    wr_bad_input(door->loop, WR_DOOR_GRPC, "",
+                 (struct weir_slice){"a malformed call or a breach of HTTP/2", 38});
 }
 
 static void on_asked(void *context);

@@ -16,10 +16,12 @@
  *      run once more when its decision is there (asks.h). Neighbours that decide are asked for
  *      together. */
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/units.h"
 #include "lib/handle.h"
+#include "serve/bad_input.h"
 #include "serve/door_resp.h"
 
 #define IDLE_NS (10 * WR_NS_PER_MINUTE)
@@ -214,6 +216,8 @@ static void refuse(struct wr_resp_session *session, const char *error)
     wr_resp_error_begin(&session->out, "ERR ");
     wr_resp_error_end(&session->out, error);
     wr_resp_flush(session);
+    wr_bad_input(session->door->loop, WR_DOOR_RESP, wr_conn_peer(session->conn),
+                 (struct weir_slice){error, strlen(error)});
     __atomic_store_n(bad, __atomic_load_n(bad, __ATOMIC_RELAXED) + 1, __ATOMIC_RELAXED);
 }
 

@@ -16,9 +16,11 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/units.h"
+#include "serve/bad_input.h"
 #include "wire/http1_reply.h"
 
 #define OUTPUT_MAX (256U << 10)
@@ -74,24 +76,40 @@ void http_problem(struct http_service *service, struct http_response *response, 
 }
 
 /* The head into |out|, of HEAD_BYTES. Returns its length; 0: it does not fit. */
-static size_t write_head(const struct http_response *response, bool keep_alive, bool http10,
-                         char *out)
+static size_t write_head(struct http_service *service, const struct http_response *response,
+                         bool keep_alive, char *out)
 {
     struct wr_http_reply reply = {.out = out, .size = HEAD_BYTES};
+    int64_t now_s = (int64_t)time(NULL);
 
+    if (service->date_s != now_s)
+        wr_http_date(now_s, service->date);
+    service->date_s = now_s;
     wr_http_reply_begin(&reply, response->status);
+    wr_http_reply_field(&reply, "Date",
+                        (struct weir_slice){service->date, sizeof service->date - 1});
     if (response->type != NULL)
         wr_http_reply_field(&reply, "Content-Type",
                             (struct weir_slice){response->type, strlen(response->type)});
     for (unsigned i = 0; i < response->field_count; i++)
         wr_http_reply_field(&reply, response->field[i].name, response->field[i].value);
-    wr_http_reply_end(&reply, response->body.len, keep_alive, http10);
+    wr_http_reply_end(&reply, response->body.len, keep_alive, service->request.http10);
     return reply.full ? 0 : reply.len;
 }
 
 bool http_is(struct weir_slice slice, const char *text)
 {
     return slice.len == strlen(text) && memcmp(slice.ptr, text, slice.len) == 0;
+}
+
+static void tell_bad(const struct http_conn *c, const struct http_response *response)
+{
+    const char *phrase = wr_http_reason(response->status);
+
+    wr_metrics_bad_request(&c->service->loop->metrics, c->service->id);
+    wr_bad_input(c->service->loop, c->service->id, wr_conn_peer(c->conn),
+                 response->body.len > 0 ? response->body
+                                        : (struct weir_slice){phrase, strlen(phrase)});
 }
 
 /* Send |response|, now or later. False: the connection is to end behind it. */
@@ -102,10 +120,10 @@ static bool respond(struct http_conn *c, const struct http_response *response)
     bool keep_alive = request->keep_alive && !service->draining;
     bool head_only = http_is(request->method, "HEAD");
     char head[HEAD_BYTES];
-    size_t len = write_head(response, keep_alive, request->http10, head);
+    size_t len = write_head(service, response, keep_alive, head);
 
     if (response->status >= 400 && response->status < 500 && response->status != 429)
-        wr_metrics_bad_request(&service->loop->metrics, service->id);
+        tell_bad(c, response);
     if (len == 0)
         return false;
     if (response->delay_ns > 0) { /* never with a body */

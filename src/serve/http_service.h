@@ -8,6 +8,7 @@
 #include "serve/conn.h"
 #include "serve/serve.h"
 #include "wire/http1.h"
+#include "wire/http1_reply.h"
 
 #define HTTP_FIELDS_MAX (WEIR_HEADERS_MAX + 8) /* of a response */
 #define HTTP_HELD_MAX 10000U                   /* answers of a loop that wait, at a time */
@@ -52,6 +53,8 @@ struct http_service {
     char *scratch;        /* WR_HTTP_BODY_MAX: bodies in chunks, joined fields */
     char *body;           /* of the response; at least HTTP_BODY_BYTES */
     size_t body_room;
+    int64_t date_s; /* of |date| */
+    char date[WR_HTTP_DATE_BYTES];
     char allow[HTTP_METHODS_BYTES]; /* of a response with status 405 */
 };
 

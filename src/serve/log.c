@@ -145,7 +145,9 @@ static void put_value(struct line *line, bool json, const struct wr_log_value *v
     put_text(line, json ? ",\"" : " ");
     put_text(line, value->name);
     put_text(line, json ? "\":" : "=");
-    if (value->text == NULL) {
+    if (value->is_bool) {
+        put_text(line, value->number != 0 ? "true" : "false");
+    } else if (value->text == NULL) {
         (void)snprintf(number, sizeof number, "%lld", (long long)value->number);
         put_text(line, number);
     } else if (!json && is_bare(value)) {

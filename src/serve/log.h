@@ -28,10 +28,11 @@ struct wr_log_value {
     const char *text;
     size_t len; /* of |text| */
     int64_t number;
+    bool is_bool; /* |number| is one */
 };
 static inline struct wr_log_value wr_log_slice(const char *name, struct weir_slice text)
 {
-    return (struct wr_log_value){name, text.ptr != NULL ? text.ptr : "", text.len, 0};
+    return (struct wr_log_value){name, text.ptr != NULL ? text.ptr : "", text.len, 0, false};
 }
 static inline struct wr_log_value wr_log_text(const char *name, const char *text)
 {
@@ -39,7 +40,7 @@ static inline struct wr_log_value wr_log_text(const char *name, const char *text
 }
 static inline struct wr_log_value wr_log_number(const char *name, int64_t number)
 {
-    return (struct wr_log_value){name, NULL, 0, number};
+    return (struct wr_log_value){name, NULL, 0, number, false};
 }
 
 void wr_log_write(enum wr_log_level level, const char *event, const struct wr_log_value *values,
@@ -49,6 +50,11 @@ void wr_log_write(enum wr_log_level level, const char *event, const struct wr_lo
  * log. False: not written, as nobody reads it or the disk is full. */
 bool wr_log_try(enum wr_log_level level, const char *event, const struct wr_log_value *values,
                 size_t count);
+
+static inline struct wr_log_value wr_log_bool(const char *name, bool value)
+{
+    return (struct wr_log_value){name, NULL, 0, value, true};
+}
 
 /* wr_log(WR_LOG_INFO, "listening", wr_log_text("door", "http"), wr_log_number("loops", 2)); */
 #define wr_log(level, event, ...)                                              \

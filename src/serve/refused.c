@@ -172,8 +172,9 @@ static bool write_line(struct wr_loop *loop, const struct wr_refusal *r)
     if (r->plan != NULL)
         values[n++] = wr_log_text("plan", r->plan);
     if (request != NULL) {
-        (void)weir_client(loop->handle->weir, request, client, sizeof client);
-        values[n++] = wr_log_text("client", client);
+        /* The peer's name as it stands may hold anything, a zero as well. */
+        size_t len = weir_client(loop->handle->weir, request, client, sizeof client);
+        values[n++] = wr_log_slice("client", cut((struct weir_slice){client, len}, CLIENT_MAX - 1));
         values[n++] = wr_log_slice("method", cut(request->method, METHOD_MAX));
         values[n++] =
             wr_log_slice("path", path_of(request->path)); /* last: what is cut is cut here */

@@ -61,7 +61,9 @@ struct wr_loop {
     struct wr_metrics metrics; /* written by this loop alone, read by the admin door */
     bool draining;             /* a door opened by drain(): answers, then closes */
     int64_t now_ns;            /* private: of this turn; 0: not read yet */
-    uint64_t unsent_bytes;     /* memory of what waits to be sent, on all its connections */
+    int64_t bad_told_s;        /* bad_input.c's: the second, and lines in it */
+    unsigned bad_told;
+    uint64_t unsent_bytes; /* memory of what waits to be sent, on all its connections */
 };
 
 /* Now on the arena's clock, read once a turn of the loop (all decisions of a pipelined read share

@@ -308,10 +308,10 @@ static void announce(const struct wr_server *server)
         const struct wr_socket *socket = &server->sockets.socket[i];
         wr_log(WR_LOG_INFO, "listening", wr_log_text("door", socket->door->name),
                wr_log_text("address", socket->address),
-               wr_log_text("tls", socket->listener.tls == NULL ? "no"
-                                  : wr_tls_files(socket->listener.tls)->client_ca != NULL
-                                      ? "with client certificates"
-                                      : "yes"));
+               wr_log_bool("tls", socket->listener.tls != NULL),
+               wr_log_bool("client_certificates",
+                           socket->listener.tls != NULL &&
+                               wr_tls_files(socket->listener.tls)->client_ca != NULL));
     }
     wr_log(WR_LOG_INFO, "ready", wr_log_text("policy", server->options.policy_path),
            wr_log_number("limits", (int64_t)weir_limit_count(server->current->weir)),

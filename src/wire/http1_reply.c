@@ -2,6 +2,7 @@
 #include "wire/http1_reply.h"
 
 #include <string.h>
+#include <time.h>
 
 #include "wire/json.h"
 
@@ -37,6 +38,20 @@ const char *wr_http_reason(int status)
         if (reasons[i].status == status)
             return reasons[i].reason;
     return "";
+}
+
+/* The words of strftime are the locale's. */
+void wr_http_date(int64_t unix_s, char out[WR_HTTP_DATE_BYTES])
+{
+    static const char days[] = "SunMonTueWedThuFriSat";
+    static const char months[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
+    time_t seconds = (time_t)unix_s;
+    struct tm tm = {0};
+
+    (void)gmtime_r(&seconds, &tm);
+    (void)strftime(out, WR_HTTP_DATE_BYTES, "xxx, %d xxx %Y %H:%M:%S GMT", &tm);
+    memcpy(out, days + 3 * tm.tm_wday, 3);
+    memcpy(out + 8, months + 3 * tm.tm_mon, 3);
 }
 
 static void put(struct wr_http_reply *reply, const char *text, size_t len)

@@ -11,6 +11,10 @@
 /* "Not Found"; "" for what is not in use here. */
 const char *wr_http_reason(int status);
 
+/* |unix_s| as RFC 9110 5.6.7 has dates: "Sun, 06 Nov 1994 08:49:37 GMT", terminated. */
+#define WR_HTTP_DATE_BYTES 30
+void wr_http_date(int64_t unix_s, char out[WR_HTTP_DATE_BYTES]);
+
 /* A response that is being written into |out|, of |size| bytes; what does not fit sets |full|. */
 struct wr_http_reply {
     char *out;
