@@ -50,3 +50,11 @@ int64_t wr_sliding_log_retry(const struct wr_limit *limit, int64_t stamp_ns, int
 
     return wr_max_i64(1, wr_min_i64(wait, longest));
 }
+
+int64_t wr_sliding_log_left(const struct wr_limit *limit, int64_t stamp_ns, int64_t now_ns)
+{
+    int64_t wait = wr_sliding_log_retry(limit, stamp_ns, now_ns);
+    int64_t more = wait - limit->window_ns;
+
+    return more > 0 && more < limit->tick_ns ? limit->window_ns : wait;
+}

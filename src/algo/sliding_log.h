@@ -14,4 +14,8 @@ void wr_sliding_log_take(const struct wr_limit *limit, uint32_t live, int64_t co
  */
 int64_t wr_sliding_log_retry(const struct wr_limit *limit, int64_t stamp_ns, int64_t now_ns);
 
+/* The same, to be told to people: a stamp made at |now_ns| is a window away, not a part of a tick
+ * more, which would be a millisecond or a second more by the time it is rounded up. */
+int64_t wr_sliding_log_left(const struct wr_limit *limit, int64_t stamp_ns, int64_t now_ns);
+
 #endif

@@ -282,8 +282,8 @@ void wr_bound_times(const struct wr_limit *limit, const uint64_t priv[2], int64_
     if (wr_limit_is_word(limit)) {
         wr_word_algo((enum wr_algo)limit->algo)->times(limit, priv[0], now, next_ns, reset_ns);
     } else if (priv[0] != 0) {
-        *next_ns = wr_sliding_log_retry(limit, (int64_t)priv[0], now);
-        *reset_ns = wr_sliding_log_retry(limit, (int64_t)priv[1], now);
+        *next_ns = wr_sliding_log_left(limit, (int64_t)priv[0], now);
+        *reset_ns = wr_sliding_log_left(limit, (int64_t)priv[1], now);
     }
 }
 

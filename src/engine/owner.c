@@ -264,8 +264,8 @@ static void answer(const struct part *part, int64_t now)
     if (wr_limit_is_word(charge->limit)) {
         word_times(part, now, out);
     } else if (charge->oldest_ns != 0) {
-        out->next_ns = wr_sliding_log_retry(charge->limit, charge->oldest_ns, now);
-        out->reset_ns = wr_sliding_log_retry(charge->limit, charge->newest_ns, now);
+        out->next_ns = wr_sliding_log_left(charge->limit, charge->oldest_ns, now);
+        out->reset_ns = wr_sliding_log_left(charge->limit, charge->newest_ns, now);
     }
 }
 

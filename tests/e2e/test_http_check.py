@@ -93,6 +93,14 @@ def test_shadow_and_bans(door):
     assert d.check()["limits"][0]["shadow"] is True
 
 
+def test_a_window_of_stamps_is_told_as_long_as_it_is(door):
+    """Stamps lie on ticks: 56 ns of a minute, which must not become a millisecond, or the 61st second."""
+    d = door("name: log, by: [ip], rate: 3/minute, algorithm: sliding-log",
+             "name: places, by: [ip], concurrent: 2, hold: 5s")
+    resets = [[limit["reset_ms"] for limit in d.check(ip=f"192.0.2.{i}")["limits"]] for i in range(30)]
+    assert resets == [[60000, 5000]] * 30
+
+
 def test_what_is_tried_out_is_not_told_to_callers(door):
     d = door("name: tried, by: [ip], rate: 1/hour, mode: shadow, algorithm: token-bucket",
              "name: old, by: [ip], rate: 9/hour, algorithm: token-bucket",

@@ -89,6 +89,20 @@ static void retry_is_when_the_stamp_is_a_window_old(void **state)
     assert_int_equal(wr_sliding_log_retry(&limit, 0, MIDNIGHT), 1);
 }
 
+/* 60 s / 2^30 is a tick of 56 ns at most; a stamp made at MIDNIGHT + 1 is a part of it later. */
+static void what_is_told_is_not_a_part_of_a_tick_more(void **state)
+{
+    struct wr_limit limit = five_a_minute();
+    int64_t tick = limit.tick_ns;
+
+    (void)state;
+    assert_in_range(tick, 2, 56);
+    assert_int_equal(wr_sliding_log_left(&limit, MIDNIGHT + tick - 1, MIDNIGHT), MINUTE);
+    assert_int_equal(wr_sliding_log_left(&limit, MIDNIGHT, MIDNIGHT), MINUTE);
+    assert_int_equal(wr_sliding_log_left(&limit, MIDNIGHT + tick, MIDNIGHT), MINUTE + tick);
+    assert_int_equal(wr_sliding_log_left(&limit, MIDNIGHT, MIDNIGHT + 20 * S), 40 * S);
+}
+
 static void a_stamp_ahead_waits_for_two_windows_at_most(void **state)
 {
     struct wr_limit limit = five_a_minute();
@@ -111,6 +125,7 @@ int main(void)
         cmocka_unit_test(limit_0_refuses_everything),
         cmocka_unit_test(more_stamps_than_the_limit_still_age),
         cmocka_unit_test(retry_is_when_the_stamp_is_a_window_old),
+        cmocka_unit_test(what_is_told_is_not_a_part_of_a_tick_more),
         cmocka_unit_test(a_stamp_ahead_waits_for_two_windows_at_most),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
