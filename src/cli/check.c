@@ -132,15 +132,32 @@ static void print_summary(const struct wr_policy *policy, FILE *out)
 
 /* ---- the command ------------------------------------------------------------------------- */
 
+/* Standard input may be a pipe, which the daemon takes no policy from: it is read here, to its end
+ * or to one byte more than a policy may have. */
+static int load_stdin(struct wr_policy **out, struct wr_diag *diag)
+{
+    char *text = malloc(WR_POLICY_BYTES_MAX + 1);
+    size_t len;
+    int result;
+
+    *out = NULL;
+    if (text == NULL)
+        return WEIR_ENOMEM;
+    len = fread(text, 1, WR_POLICY_BYTES_MAX + 1, stdin);
+    result = wr_policy_load_text(out, text, len, diag);
+    free(text);
+    return result;
+}
+
 /* Returns whether the policy is right. */
 static bool check_file(const char *file, bool quiet, struct wr_diag *diag, char *errors)
 {
-    const char *path = strcmp(file, "-") == 0 ? "/dev/stdin" : file;
     struct wr_policy *policy;
     int result;
 
     wr_diag_init(diag, file);
-    result = wr_policy_load(&policy, path, diag);
+    result =
+        strcmp(file, "-") == 0 ? load_stdin(&policy, diag) : wr_policy_load(&policy, file, diag);
     if (result == 0)
         wr_host_check(policy, diag);
     (void)wr_diag_format(diag, errors, ERRORS_BYTES);
