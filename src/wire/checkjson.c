@@ -83,9 +83,10 @@ static void name_part(struct wr_check_reader *reader, const char *separator, str
 
 static void name_index(struct wr_check_reader *reader, size_t index)
 {
-    char digits[3];
+    char digits[4]; /* of the first that is too many, too */
     size_t at = sizeof digits;
 
+    _Static_assert(WR_CHECK_BATCH_MAX <= 9999, "an index fits");
     do {
         digits[--at] = (char)('0' + index % 10);
         index /= 10;
