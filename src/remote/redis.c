@@ -190,7 +190,8 @@ static bool copy_policy(struct wr_redis_store *out, const struct wr_policy_store
     if (out->ring == NULL)
         return false;
     out->deadline_ns = store->deadline_ns;
-    out->state.nodes = store->nodes == 0 ? 1 : store->nodes;
+    out->nodes_said = store->nodes == 0 ? 1 : store->nodes;
+    out->state.nodes = out->nodes_said;
     if (!copy_addresses(out, store) || !copy_text(&out->prefix, store->prefix) ||
         !copy_text(&out->master, store->master) ||
         !copy_text(&out->sentinel_password, store->sentinel_password) ||

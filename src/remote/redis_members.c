@@ -5,6 +5,9 @@
  * just ended is counted for that long; one behind a broken network no longer is, and knows how many
  * there were before.
  *
+ * Whoever starts finds others that start with it not there yet: until all have had the time to be
+ * seen, it goes by the larger of what it counts and what the policy says.
+ *
  * Every loop of a process does so under the process's one name, so loops are not counted. A script
  * of its own, small enough to be sent whole: it must not depend on what is in the server's cache.
  * Where an ACL does not let us (NOPERM), the number stays what the policy says. */
@@ -18,6 +21,7 @@
 
 #define BEAT_NS (5 * WR_NS_PER_S)
 #define SEEN_MS "15000"
+#define SEEN_NS (15 * WR_NS_PER_S)
 #define NODES_MAX 100000
 
 static const char script[] = "local t = redis.call('TIME')\n"
@@ -62,8 +66,17 @@ size_t wr_redis_members_encode(struct wr_redis_store *store)
 
 void wr_redis_members_answer(struct wr_redis_store *store, const struct redisReply *reply)
 {
-    if (reply->type == REDIS_REPLY_INTEGER && reply->integer >= 1 && reply->integer <= NODES_MAX)
-        store->state.nodes = (unsigned)reply->integer;
+    int64_t now_ns = wr_redis_now_ns();
+    unsigned seen;
+
+    if (reply->type != REDIS_REPLY_INTEGER || reply->integer < 1 || reply->integer > NODES_MAX)
+        return;
+    seen = (unsigned)reply->integer;
+    if (store->first_counted_ns == 0)
+        store->first_counted_ns = now_ns;
+    if (now_ns - store->first_counted_ns < SEEN_NS && seen < store->nodes_said)
+        seen = store->nodes_said;
+    store->state.nodes = seen;
 }
 
 void wr_redis_members_beat(struct wr_redis_store *store, int64_t now_ns)

@@ -147,10 +147,12 @@ struct wr_redis_store {
     struct wr_script_args args; /* a command is put together here, */
     char *scratch;              /* and encoded here */
     size_t scratch_size;
-    uint64_t random;    /* seeds of breakers */
-    uint64_t member[2]; /* who this process is among those that share the store */
-    int64_t ahead_ns;   /* the store's clock before ours, as far as calendars must know */
-    int64_t counted_ns; /* when members were counted last */
+    uint64_t random;          /* seeds of breakers */
+    uint64_t member[2];       /* who this process is among those that share the store */
+    int64_t ahead_ns;         /* the store's clock before ours, as far as calendars must know */
+    int64_t counted_ns;       /* when members were counted last */
+    int64_t first_counted_ns; /* and answered first; 0: not yet */
+    unsigned nodes_said;      /* by the policy */
     const struct wr_redis_node *troubled; /* whose trouble state.detail tells; or NULL */
     struct wr_backend_state state;
 };

@@ -9,6 +9,7 @@ import time
 import pytest
 
 from chaos_proxy import ChaosProxy
+from serving import wait_for
 from redis_servers import DEADLINE_MS, SLACK_US, Driver, Redis, drive, free_port, need, used
 
 LONGEST_US = DEADLINE_MS * 1000 + SLACK_US
@@ -171,6 +172,16 @@ def test_its_name_is_seen_and_nodes_are_counted(build, redis):
     finally:
         for driver in drivers:
             driver.close()
+
+
+def test_who_starts_alone_does_not_divide_by_one(build, redis):
+    """The driver's policy says three nodes. Others may be about to start: they are believed in for a while."""
+    with Driver(build, *at(redis), "--run-ms", 60_000, "--rate", 20) as driver:
+        driver.healthy()
+        wait_for("it is counted", lambda: redis("ZCARD", "weir:nodes") == 1)
+        time.sleep(0.5)
+        assert driver.slices()[-1]["nodes"] == 3
+        driver.wait_until("nobody else has come", lambda s: s["nodes"] == 1)
 
 
 def test_a_replica_is_busy_until_it_is_a_primary(build, redis):
