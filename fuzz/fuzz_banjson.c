@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "serve/bans.h"
+#include "doors/bans.h"
 #include "wire/banjson.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

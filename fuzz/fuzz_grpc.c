@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "serve/grpc_session.h"
+#include "doors/grpc_session.h"
 
 #define OUTPUT_MAX ((size_t)8 << 20)
 

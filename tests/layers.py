@@ -20,7 +20,8 @@ MAY_INCLUDE = {
     "lib": ["base", "algo", "store", "policy", "engine", "wire"],
     "remote": ["base", "algo", "policy", "engine", "wire"],
     "serve": ["base", "algo", "store", "policy", "engine", "wire", "lib", "remote"],
-    "cli": ["base", "algo", "store", "policy", "engine", "wire", "lib", "remote", "serve"],
+    "doors": ["base", "algo", "store", "policy", "engine", "wire", "lib", "remote", "serve"],
+    "cli": ["base", "algo", "store", "policy", "engine", "wire", "lib", "remote", "serve", "doors"],
 }
 LINES_MAX = 500
 BANNED_NAMES = ("util", "common", "misc", "helper")

@@ -10,7 +10,7 @@
 
 #include "cli/commands.h"
 #include "lib/handle.h"
-#include "serve/bans.h"
+#include "doors/bans.h"
 
 #define DEFAULT_POLICY "/etc/weir/policy.yaml"
 #define ERRORS_BYTES 65536U

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "cli/commands.h"
+#include "doors/doors.h"
 #include "serve/log.h"
 #include "serve/serve.h"
 

@@ -94,12 +94,6 @@ struct wr_door {
     void (*close)(void *door);
 };
 
-extern const struct wr_door wr_door_http;
-extern const struct wr_door wr_door_grpc;
-extern const struct wr_door wr_door_resp;
-extern const struct wr_door wr_door_agent;
-extern const struct wr_door wr_door_admin;
-
 /* One address of one door, as it is served. */
 struct wr_listener {
     const char *door;    /* its name */
@@ -107,17 +101,13 @@ struct wr_listener {
     struct wr_tls *tls;  /* NULL: in clear; see tls.h */
 };
 
-/* Those that this build has. The admin door is opened on the first loop alone, and is the last to
- * be closed. */
-extern const struct wr_door *const wr_doors[];
-extern const size_t wr_door_count;
-
 /* ---- the server as doors see it ------------------------------------------------------------ */
 
 /* Serve until a signal ends it. Prints why it cannot start. Returns the exit status. */
 struct wr_server_options {
     const char *policy_path;
-    const struct wr_door *const *doors; /* wr_doors */
+    /* The admin door is opened on the first loop alone, and is the last to be closed. */
+    const struct wr_door *const *doors;
     size_t door_count;
 };
 int wr_server_run(const struct wr_server_options *options);

@@ -1,0 +1,30 @@
+/* series.h - every time series of /metrics. docs/metrics.md has them in words. */
+#ifndef WR_DOORS_SERIES_H
+#define WR_DOORS_SERIES_H
+
+#include "doors/process.h"
+#include "serve/totals.h"
+#include "store/arena.h"
+#include "wire/exposition.h"
+
+#define WR_SERIES_RULES_MAX                                               \
+    2000 /* rules of envoy_ratelimit told apart; more are one, "(others)" \
+          */
+
+/* What a scrape tells. */
+struct wr_scrape {
+    const char *version;
+    const char *store; /* its kind, or "none" */
+    struct wr_counted counted;
+    uint64_t arena[WR_ARENA_COUNTERS];
+    uint64_t arena_slots;
+    uint64_t reservations, reservations_most;
+    struct wr_occupancy occupancy;
+    uint64_t generation, reloads_good, reloads_refused;
+    bool ready;
+    struct wr_process_use process;
+};
+
+void wr_series_write(struct wr_exposition *to, const struct wr_scrape *scrape);
+
+#endif
