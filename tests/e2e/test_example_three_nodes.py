@@ -3,6 +3,7 @@ import http.client
 import json
 import os
 import pathlib
+import shutil
 import signal
 import socket
 import subprocess
@@ -52,7 +53,7 @@ def is_up(port):
 
 @pytest.fixture
 def example(weir, tmp_path):
-    need("redis-server")
+    need("redis-server", "curl")
     first, redis = free_row()
     process = subprocess.Popen([EXAMPLE / "run.sh", weir], stdout=subprocess.DEVNULL,
                                env={**os.environ, "FIRST": str(first), "REDIS": str(redis), "DIR": str(tmp_path)})
@@ -75,3 +76,58 @@ def test_one_limit_whichever_node_is_asked(example):
     assert check(ports[1], "them")["verdict"] == "allow"  # a third of the limit, here
     os.kill(int((directory / "redis.pid").read_text()), signal.SIGCONT)
     wait_for("the store is back", lambda: check(ports[0], "they", "/export")["reason"] is None)
+
+
+def start(row, directory, *args, script=EXAMPLE / "run.sh", **env):
+    first, redis = row
+    return subprocess.Popen([script, *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={
+        **os.environ, "FIRST": str(first), "REDIS": str(redis), "DIR": str(directory), **env})
+
+
+@pytest.fixture
+def bare_path(tmp_path):
+    """A PATH that has all but weir."""
+    need("redis-server", "curl")
+    bare = tmp_path / "bin"
+    bare.mkdir()
+    for name in ("sh", "dirname", "ls", "mkdir", "sed", "grep", "tail", "sleep", "curl", "redis-server"):
+        (bare / name).symlink_to(shutil.which(name))
+    return str(bare)
+
+
+def copy_of_the_example(directory):
+    """Where no repository is around it."""
+    return shutil.copytree(EXAMPLE, directory / "repository/examples/three-nodes") / "run.sh"
+
+
+def test_weir_of_the_repository_where_none_is_in_path(weir, tmp_path, bare_path):
+    script = copy_of_the_example(tmp_path)
+    (tmp_path / "repository/build").mkdir()
+    (tmp_path / "repository/build/weir").symlink_to(weir)
+    row = first, _ = free_row()
+    process = start(row, tmp_path / "run", script=script, PATH=bare_path)
+    try:
+        assert process.stdout.readline().startswith("three nodes: ")  # said no sooner than they answer
+        assert [check(first + i, f"key {i}")["verdict"] for i in range(3)] == ["allow"] * 3
+    finally:
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(DEADLINE * 2) == 0
+
+
+def test_no_weir_at_all(tmp_path, bare_path):
+    process = start(free_row(), tmp_path / "run", script=copy_of_the_example(tmp_path), PATH=bare_path)
+    out, err = process.communicate(timeout=DEADLINE)
+    assert (process.returncode, out) == (1, "")
+    assert "make build" in err
+
+
+@pytest.mark.parametrize("taken", ["HTTP", "Redis"])
+def test_a_port_that_is_taken(weir, tmp_path, taken):
+    need("redis-server", "curl")
+    row = first, redis = free_row()
+    with socket.create_server(("127.0.0.1", first + 1 if taken == "HTTP" else redis)):
+        process = start(row, tmp_path, weir)
+        out, err = process.communicate(timeout=DEADLINE * 2)
+    assert (process.returncode, out) == (1, "")
+    log = tmp_path / ("node1.log" if taken == "HTTP" else "redis.log")
+    assert log.read_text().splitlines()[-1] in err
