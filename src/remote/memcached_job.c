@@ -2,8 +2,8 @@
  *
  *   ask      all charges of a call at once: counts are added to, words are read
  *   judge    when all have answered: if one that is enforced refuses, undo; else
- *   store    the words, by CAS; where somebody else was first, ask anew for those, up to TRIES
- * times done
+ *   store    the words, by CAS; where somebody else was first, ask anew for those, until the
+ *            deadline
  *
  * Invariants.
  *   1. A call that refuses, or that nobody waits for any more, keeps nothing: what was added is
@@ -16,9 +16,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/arith.h"
 #include "remote/memcached_store.h"
 
-#define TRIES 5U
+#define TRIES_MAX 255U /* counted up to here */
 
 static void advance(struct wr_mc_job *job);
 static void ask(struct wr_mc_job *job, uint32_t which);
@@ -46,7 +47,7 @@ struct wr_mc_job *wr_mc_job_new(struct wr_mc_store *store, unsigned count, enum 
     return job;
 }
 
-static void untime(struct wr_mc_job *job)
+void wr_mc_job_untime(struct wr_mc_job *job)
 {
     struct wr_mc_store *store = job->store;
 
@@ -75,8 +76,8 @@ void wr_mc_job_set(struct wr_mc_job *job, unsigned i, const struct wr_remote_cha
 }
 
 /* The caller hears how it ended. */
-static void answer(struct wr_mc_job *job, enum wr_remote_result result,
-                   enum wr_remote_trouble trouble)
+void wr_mc_job_answer(struct wr_mc_job *job, enum wr_remote_result result,
+                      enum wr_remote_trouble trouble)
 {
     struct wr_remote_call *call = job->call;
 
@@ -98,7 +99,7 @@ static void answer(struct wr_mc_job *job, enum wr_remote_result result,
 
 /* ---- words take turns ---------------------------------------------------------------------- */
 
-static bool has_word(const struct wr_mc_job *job, unsigned i)
+bool wr_mc_job_has_word(const struct wr_mc_job *job, unsigned i)
 {
     return !wr_mc_is_count(&job->item[i].limit) && job->op != WR_MC_JOB_DROP;
 }
@@ -110,7 +111,7 @@ static bool may_start(const struct wr_mc_job *job)
         if (wr_mc_link_trouble(job->item[i].link) == WR_TROUBLE_CONNECT)
             return false;
     for (unsigned i = 0; i < job->count; i++)
-        if (has_word(job, i) && job->store->holders[job->item[i].slot] > 0)
+        if (wr_mc_job_has_word(job, i) && job->store->holders[job->item[i].slot] > 0)
             return false;
     return true;
 }
@@ -118,7 +119,7 @@ static bool may_start(const struct wr_mc_job *job)
 static void hold(struct wr_mc_job *job, int by)
 {
     for (unsigned i = 0; i < job->count; i++)
-        if (has_word(job, i))
+        if (wr_mc_job_has_word(job, i))
             job->store->holders[job->item[i].slot] =
                 (uint16_t)(job->store->holders[job->item[i].slot] + by);
     job->holds = by > 0;
@@ -127,7 +128,7 @@ static void hold(struct wr_mc_job *job, int by)
 void wr_mc_job_start(struct wr_mc_job *job)
 {
     if (!may_start(job)) {
-        job->queued = true;
+        job->queued = job->had_to_wait = true;
         job->store->queued_count++;
         return;
     }
@@ -141,9 +142,9 @@ static void unqueue(struct wr_mc_job *job)
     job->queued = false;
 }
 
-static void job_free(struct wr_mc_job *job)
+void wr_mc_job_free(struct wr_mc_job *job)
 {
-    untime(job);
+    wr_mc_job_untime(job);
     unqueue(job);
     if (job->holds) {
         hold(job, -1);
@@ -230,8 +231,8 @@ static void undo(struct wr_mc_job *job, unsigned i)
         out = wr_mc_link_begin(item->link, 1);
         if (out != NULL && wr_mc_charge_undo(&item->charge, job->store->prefix, out) > 0)
             wr_mc_link_expect(item->link, NULL, 0);
-    } else if (has_word(job, i) && item->charge.stored && item->charge.left != item->charge.word &&
-               taken > 0) {
+    } else if (wr_mc_job_has_word(job, i) && item->charge.stored &&
+               item->charge.left != item->charge.word && taken > 0) {
         wr_mc_job_change(job->store, WR_MC_JOB_REFUND, item->link, &item->copy, taken, job->now_ns);
     }
 }
@@ -277,8 +278,8 @@ static void refuse(struct wr_mc_job *job)
             wr_mc_job_change(job->store, WR_MC_JOB_FORCE, item->link, &item->copy, item->copy.cost,
                              job->now_ns);
     }
-    answer(job, WR_REMOTE_DONE, WR_TROUBLE_NONE);
-    job_free(job);
+    wr_mc_job_answer(job, WR_REMOTE_DONE, WR_TROUBLE_NONE);
+    wr_mc_job_free(job);
 }
 
 /* Make what was judged so. Those in shadow that refuse take nothing. */
@@ -316,8 +317,8 @@ static uint32_t lost_races(const struct wr_mc_job *job)
 static void give_up(struct wr_mc_job *job, enum wr_remote_trouble trouble)
 {
     undo_all(job);
-    answer(job, WR_REMOTE_GONE, trouble);
-    job_free(job);
+    wr_mc_job_answer(job, WR_REMOTE_GONE, trouble);
+    wr_mc_job_free(job);
 }
 
 /* All that was asked of a take has been answered. */
@@ -328,13 +329,12 @@ static void advance_take(struct wr_mc_job *job)
     if (job->wrong != 0 || job->call == NULL) { /* or nobody waits any more */
         give_up(job, (enum wr_remote_trouble)job->trouble);
     } else if (committing) {
-        answer(job, WR_REMOTE_DONE, WR_TROUBLE_NONE);
-        job_free(job);
+        wr_mc_job_answer(job, WR_REMOTE_DONE, WR_TROUBLE_NONE);
+        wr_mc_job_free(job);
     } else if (!judge(job)) {
         refuse(job);
-    } else if (job->tries++ == TRIES) {
-        give_up(job, WR_TROUBLE_BUSY);
     } else {
+        job->tries = (uint8_t)wr_min_u64(job->tries + 1U, TRIES_MAX);
         commit(job);
         if (job->waiting == 0)
             advance(job);
@@ -353,8 +353,8 @@ static void advance_change(struct wr_mc_job *job)
     struct wr_mc_out *out;
     enum wr_mc_want want;
 
-    if (job->wrong != 0 || item->charge.stored || job->tries++ == TRIES) {
-        job_free(job);
+    if (job->wrong != 0 || item->charge.stored || !job->timed) { /* or it is late */
+        wr_mc_job_free(job);
         return;
     }
     wr_mc_charge_apply(&item->charge, changes[job->op], job->units, job->now_ns);
@@ -364,7 +364,7 @@ static void advance_change(struct wr_mc_job *job)
         wr_mc_charge_commit(&item->charge, job->store->prefix, job->now_ns, out, &want) > 0)
         expect(job, 0, want);
     if (job->waiting == 0)
-        job_free(job);
+        wr_mc_job_free(job);
 }
 
 static void advance(struct wr_mc_job *job)
@@ -405,6 +405,8 @@ bool wr_mc_job_reply(void *context, unsigned what, enum wr_mc_step step,
     bool sense =
         reply != NULL && wr_mc_charge_hear(&job->item[i].charge, want, step, reply, job->now_ns);
 
+    if (sense)
+        store->heard_ns[job->item[i].slot] = (int64_t)uv_hrtime();
     if (!sense) {
         job->wrong |= UINT32_C(1) << i;
         job->trouble = (uint8_t)trouble_of(reply, step);
@@ -439,50 +441,13 @@ void wr_mc_job_change(struct wr_mc_store *store, enum wr_mc_op op, struct wr_mc_
     wr_mc_charge_begin(&item->charge, &item->copy, now_ns);
     out = wr_mc_link_begin(item->link, 2);
     if (out == NULL) {
-        job_free(job);
+        wr_mc_job_free(job);
     } else if (wr_mc_charge_change(&item->charge, changes[op], units, store->prefix, now_ns, out)) {
         wr_mc_link_expect(item->link, NULL, 0);
         if (op == WR_MC_JOB_DROP && item->limit.algo == WR_SLIDING_WINDOW)
             wr_mc_link_expect(item->link, NULL, 0);
-        job_free(job);
+        wr_mc_job_free(job);
     } else {
         wr_mc_job_start(job);
-    }
-}
-
-/* ---- ends ---------------------------------------------------------------------------------- */
-
-/* Nobody waits for |job| any longer; what is under way lives until its replies have come. */
-static void end_late(struct wr_mc_job *job, int64_t now)
-{
-    struct wr_mc_link *links[WEIR_LIMITS_MAX];
-    bool queued = job->queued, waited = job->call != NULL;
-    unsigned count = 0;
-
-    for (unsigned i = 0; i < job->count && waited && !queued; i++)
-        links[count++] = job->item[i].link;
-    untime(job);
-    answer(job, WR_REMOTE_GONE, WR_TROUBLE_TIMEOUT);
-    if (queued)
-        job_free(job);
-    for (unsigned i = 0; i < count; i++)
-        wr_mc_link_failed(links[i], now); /* which may end |job| */
-}
-
-void wr_mc_jobs_expire(struct wr_mc_store *store, int64_t now_ns)
-{
-    while (store->first != NULL && store->first->due_ns <= now_ns)
-        end_late(store->first, now_ns);
-    wr_mc_jobs_resume(store);
-}
-
-void wr_mc_jobs_close(struct wr_mc_store *store)
-{
-    for (struct wr_mc_job *job = store->first, *next; job != NULL; job = next) {
-        next = job->next;
-        if (!job->queued) /* has replies to wait for: its links tell it that they never come */
-            continue;
-        answer(job, WR_REMOTE_GONE, WR_TROUBLE_CONNECT);
-        job_free(job);
     }
 }

@@ -36,7 +36,7 @@ struct wr_mc_job {
     uint8_t op;      /* enum wr_mc_op */
     uint8_t count, waiting, tries;
     bool timed; /* in the list of those that are due one day */
-    bool holds, queued;
+    bool holds, queued, had_to_wait;
     struct wr_mc_item item[];
 };
 
@@ -53,12 +53,22 @@ struct wr_mc_store {
     struct wr_mc_job *first, *last;     /* timed, in the order of due_ns */
     bool wake;                          /* words were let go of: somebody in the queue may start */
     uint16_t holders[WR_MC_WORD_SLOTS]; /* jobs that change words which hash to the slot: 0 or 1 */
+    int64_t heard_ns[WR_MC_WORD_SLOTS]; /* by uv_hrtime, when their server last answered */
     struct wr_backend_state state;
 };
 
 /* A job over |count| charges, due after the store's deadline; its items are to be set. NULL: too
  * many. */
 struct wr_mc_job *wr_mc_job_new(struct wr_mc_store *store, unsigned count, enum wr_mc_op op);
+
+/* Tell the caller how it ended; the second time nothing. */
+void wr_mc_job_answer(struct wr_mc_job *job, enum wr_remote_result result,
+                      enum wr_remote_trouble trouble);
+/* Out of the list of those that are due one day. */
+void wr_mc_job_untime(struct wr_mc_job *job);
+void wr_mc_job_free(struct wr_mc_job *job);
+/* Is item |i| a word, that is read and stored? */
+bool wr_mc_job_has_word(const struct wr_mc_job *job, unsigned i);
 
 /* Item |i| is |charge|, copied, at |link|. */
 void wr_mc_job_set(struct wr_mc_job *job, unsigned i, const struct wr_remote_charge *charge,
@@ -79,7 +89,8 @@ bool wr_mc_job_reply(void *job, unsigned what, enum wr_mc_step step,
  * where nobody is in the middle of a job. */
 void wr_mc_jobs_resume(struct wr_mc_store *store);
 
-/* Those that are due by |now_ns| of uv_hrtime end as gone; what is under way lives until its
+/* Those that are due by |now_ns| of uv_hrtime end as gone, or, where others were before them at a
+ * word, as refused for a moment; what is under way lives until its
  * replies have come. */
 void wr_mc_jobs_expire(struct wr_mc_store *store, int64_t now_ns);
 
