@@ -15,9 +15,12 @@
  * Invariants.
  *   1. map[s] is an index of nodes[] or NOBODY. A node of the map is not closed.
  *   2. At most WR_REDIS_REDIRECTIONS_MAX of a command.
- *   3. One CLUSTER SLOTS is under way, and there are REFRESH_GAP_NS between two.
+ *   3. One CLUSTER SLOTS is under way, and there are REFRESH_GAP_NS between two. Whoever leaves it
+ *      without an answer for ANSWER_NS is lost.
+ *   4. Before the first map, a node that cannot say one is lost, so its breaker opens.
  *
  * Rejected: reading from replicas; CLUSTER SHARDS (7.0 and newer only). */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,6 +31,7 @@
 
 #define NOBODY UINT8_MAX
 #define REFRESH_GAP_NS (100 * WR_NS_PER_MS)
+#define ANSWER_NS WR_NS_PER_S
 #define UNUSED_NS (10 * WR_NS_PER_S) /* after which a node without slots is let go */
 #define SINGLY_AFTER 2               /* TRYAGAINs */
 #define PAUSE_MAX_MS 16
@@ -116,18 +120,36 @@ static bool has_hope(const struct cluster *cluster)
 
 static void refresh(struct cluster *cluster);
 
-static void read_map(struct cluster *cluster, const struct redisReply *reply, const char *asked)
+/* |node| does not say where the slots are. Without any map nobody could be asked, so it counts as
+ * lost: it is asked anew when its breaker lets it, and where there is no other nobody waits. */
+static void cannot_say(struct cluster *cluster, struct wr_redis_node *node,
+                       enum wr_remote_trouble trouble, const char *why)
+{
+    char copy[WR_REDIS_WHY_MAX];
+
+    (void)snprintf(copy, sizeof copy, "CLUSTER SLOTS: %s", why);
+    cluster->refresh = true;
+    if (cluster->known)
+        wr_redis_note(cluster->store, node, copy);
+    else
+        wr_redis_node_drop(node, trouble, copy);
+}
+
+/* False: there is none in |reply|. */
+static bool read_map(struct cluster *cluster, const struct redisReply *reply, const char *asked)
 {
     uint8_t map[WR_REDIS_SLOTS];
     struct wr_redis_range range;
     uint64_t index = 0;
-    unsigned ranges = 0;
 
+    if (!wr_redis_slots_next(reply, &index, &range))
+        return false;
+    index = 0;
     memset(map, NOBODY, sizeof map);
     for (unsigned i = 0; i < WR_REDIS_NODES_MAX; i++)
         if (cluster->nodes[i] != NULL)
             cluster->nodes[i]->mapped = false;
-    for (; wr_redis_slots_next(reply, &index, &range); ranges++) {
+    while (wr_redis_slots_next(reply, &index, &range)) {
         const struct wr_redis_address address = {range.host == NULL ? asked : range.host,
                                                  range.port, NULL};
         uint8_t node = find_or_open(cluster, &address);
@@ -137,13 +159,9 @@ static void read_map(struct cluster *cluster, const struct redisReply *reply, co
         cluster->nodes[node]->used_ns = wr_redis_now_ns();
         memset(map + range.first, node, (size_t)(range.last - range.first) + 1);
     }
-    if (ranges == 0) {
-        cluster->refresh = true;
-        wr_redis_note(cluster->store, NULL, "the cluster has no slots");
-        return;
-    }
     memcpy(cluster->map, map, sizeof map);
     cluster->known = true;
+    return true;
 }
 
 static void on_slots(void *context, struct wr_redis_link *link, const struct redisReply *reply)
@@ -158,12 +176,16 @@ static void on_slots(void *context, struct wr_redis_link *link, const struct red
     if (store->closing || reply == NULL || asked == NULL)
         return;
     if (reply->type == REDIS_REPLY_ERROR) {
-        wr_redis_note(store, asked, reply->str);
-        cluster->refresh = true;
+        cannot_say(cluster, asked, wr_redis_trouble_of(wr_redis_error_of(reply->str, reply->len)),
+                   reply->str);
         return;
     }
-    read_map(cluster, reply, asked->address.host);
+    if (!read_map(cluster, reply, asked->address.host)) {
+        cannot_say(cluster, asked, WR_TROUBLE_PROTOCOL, "an answer without slots");
+        return;
+    }
     store->unroutable = false;
+    wr_redis_note(store, asked, NULL);
     wr_redis_resume(store, NULL);
 }
 
@@ -405,6 +427,16 @@ static void lost(struct wr_redis_store *store, struct wr_redis_node *node)
     }
 }
 
+/* Who was asked and does not answer; a link that was replaced since answers by itself. */
+static void drop_silent(struct cluster *cluster, int64_t now_ns)
+{
+    struct wr_redis_node *asked = cluster->refreshing ? cluster->asked : NULL;
+
+    if (is_up(asked) && asked->up_ns <= cluster->refreshed_ns &&
+        now_ns - cluster->refreshed_ns >= wr_max_i64(ANSWER_NS, cluster->store->deadline_ns))
+        wr_redis_node_drop(asked, WR_TROUBLE_TIMEOUT, "CLUSTER SLOTS: no answer");
+}
+
 static void beat(struct wr_redis_store *store, int64_t now_ns)
 {
     struct cluster *cluster = store->routing;
@@ -416,6 +448,7 @@ static void beat(struct wr_redis_store *store, int64_t now_ns)
         wr_redis_node_beat(cluster->nodes[i], now_ns);
         well = well && (is_up(cluster->nodes[i]) || !cluster->nodes[i]->mapped);
     }
+    drop_silent(cluster, now_ns);
     if (!well || cluster->refresh)
         refresh(cluster);
     if (cluster->known)

@@ -99,7 +99,8 @@ static void on_up(void *owner, struct wr_redis_link *link)
 
     node->up_ns = wr_redis_now_ns();
     node->loaded_as = wr_redis_link_sent(link);
-    wr_redis_note(node->store, node, NULL);
+    if (!node->store->unroutable) /* else it is well when it says where to go */
+        wr_redis_note(node->store, node, NULL);
     if (!wr_breaker_closed(&node->breaker))
         wr_breaker_succeeded(&node->breaker, node->up_ns);
     if (node->store->router->up != NULL)

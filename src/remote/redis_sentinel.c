@@ -139,8 +139,10 @@ static void on_master(void *context, struct wr_redis_link *link, const struct re
     port_text = field(reply, "port");
     epoch = field(reply, "config-epoch");
     if (host == NULL || host[0] == '\0' || strlen(host) >= WR_REDIS_HOST_MAX || port_text == NULL ||
-        !read_port(port_text, &port))
+        !read_port(port_text, &port)) {
+        give_up(watcher, WR_TROUBLE_PROTOCOL, "an answer that makes no sense");
         return;
+    }
     watcher->failed = false;
     hear(watcher->all, host, port, epoch == NULL ? 0 : strtoll(epoch, NULL, 10));
 }
@@ -236,6 +238,8 @@ static void ask_all(struct sentinels *all, int64_t now_ns)
         struct wr_redis_link *link = watcher->link;
         if (link != NULL && !wr_redis_link_is_up(link))
             continue;
+        if (link != NULL && all->node == NULL && !watcher->failed)
+            give_up(watcher, WR_TROUBLE_TIMEOUT, "the question was not answered");
         watcher->link = NULL;
         if (link != NULL)
             wr_redis_link_close(link);
@@ -271,6 +275,7 @@ static bool start(struct wr_redis_store *store)
     all->question_len = (size_t)len;
     all->store = store;
     all->epoch = -1;
+    all->asked_ns = wr_redis_now_ns();
     all->count = store->address_count;
     store->routing = all;
     store->greeting[store->greeting_count++] =

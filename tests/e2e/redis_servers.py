@@ -1,6 +1,7 @@
 """Redis servers, and the driver that asks them, for test_redis_*.py."""
 import json
 import pathlib
+import re
 import shutil
 import signal
 import socket
@@ -240,6 +241,44 @@ def key(number, limit):
 def window_count(raw):
     """What a fixed window has counted: docs/formats/redis.md."""
     return 0 if raw is None else int(struct.unpack("<Bdddd", raw)[2])
+
+
+COMMAND = re.compile(rb"(?:^|\r\n)\*\d")
+
+
+class Fake:
+    """A server that answers each thing it reads by the same bytes; |each|: each command, of a connection the first
+    |answers|."""
+
+    def __init__(self, answer, each=False, answers=1_000_000):
+        self.answer = answer
+        self.each = each
+        self.answers = answers
+        self.heard = b""
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self):
+        while True:
+            try:
+                client, _ = self.listener.accept()
+                left = self.answers
+                while data := client.recv(65536):
+                    self.heard += data
+                    count = min(left, len(COMMAND.findall(data)) if self.each else 1)
+                    left -= count
+                    client.sendall(self.answer * count)
+                client.close()
+            except OSError:
+                if self.listener.fileno() < 0:
+                    return
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.listener.close()
 
 
 class Sentinel(Redis):

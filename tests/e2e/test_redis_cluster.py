@@ -3,7 +3,7 @@ import time
 
 import pytest
 
-from redis_servers import DEADLINE_MS, SLACK_US, Cluster, Driver, drive, free_port, need, used
+from redis_servers import DEADLINE_MS, SLACK_US, Cluster, Driver, Fake, Redis, drive, free_port, need, used
 from serving import wait_for
 
 LONGEST_US = DEADLINE_MS * 1000 + SLACK_US
@@ -148,3 +148,32 @@ def test_under_valgrind(build, cluster):
     end = drive(build, *cluster.at(), "--calls", 100, "--keys", 20, "--spread", "--charges", 3, deadline_ms=20_000,
                 wrap=["valgrind", "-q", "--error-exitcode=9", "--leak-check=full"])
     assert end["allowed"] == 100
+
+
+def refused_at_once(end):
+    """Nobody waits for a store that cannot be found out, but those who came before that was known."""
+    assert end["allowed"] + end["refused"] == 0
+    assert end["gone"] > 300 and end["breaker"] > 0.9 * end["gone"], end
+    assert end["reachable"] is False
+
+
+def test_a_redis_that_is_no_cluster(build):
+    with Redis() as redis:
+        end = drive(build, "--kind", "cluster", "--address", f"127.0.0.1:{redis.port}", "--run-ms", 1500, "--rate", 500)
+    refused_at_once(end)
+    assert "CLUSTER SLOTS: ERR This instance has cluster support disabled" in end["detail"]
+
+
+@pytest.mark.parametrize("answer", [b"*0\r\n", b"*1\r\n*3\r\n:1\r\n:99999\r\n:-5\r\n", b":7\r\n"])
+def test_slots_that_make_no_sense(build, answer):
+    with Fake(answer, each=True) as fake:
+        end = drive(build, "--kind", "cluster", "--address", f"127.0.0.1:{fake.port}", "--run-ms", 1500, "--rate", 500)
+    refused_at_once(end)
+    assert "CLUSTER SLOTS: an answer without slots" in end["detail"]
+
+
+def test_a_seed_that_is_no_cluster_beside_those_that_are(build, cluster):
+    with Redis() as redis:
+        end = drive(build, "--kind", "cluster", "--address", f"127.0.0.1:{redis.port}", *cluster.at()[2:],
+                    "--calls", 300, "--units", 200, deadline_ms=5000)
+    assert (end["allowed"], end["refused"], end["gone"]) == (200, 100, 0)

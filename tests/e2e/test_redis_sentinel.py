@@ -3,7 +3,7 @@ import time
 
 import pytest
 
-from redis_servers import DEADLINE_MS, SLACK_US, Driver, Redis, Sentinel, drive, free_port, need, used
+from redis_servers import DEADLINE_MS, SLACK_US, Driver, Fake, Redis, Sentinel, drive, free_port, need, used
 from serving import wait_for
 
 LONGEST_US = DEADLINE_MS * 1000 + SLACK_US
@@ -131,3 +131,22 @@ def test_under_valgrind(build, fleet):
     end = drive(build, *fleet.at(free_port()), "--calls", 50, deadline_ms=20_000,
                 wrap=["valgrind", "-q", "--error-exitcode=9", "--leak-check=full"])
     assert end["allowed"] == 50
+
+
+@pytest.mark.parametrize("answer", [b"*3\r\n:1\r\n:99999999999999999\r\n:-5\r\n", b"*0\r\n", b":7\r\n",
+                                    b"*4\r\n$2\r\nip\r\n$1\r\nx\r\n$4\r\nport\r\n$2\r\n-1\r\n"])
+def test_sentinels_that_talk_nonsense(build, answer):
+    with Fake(answer, each=True) as first, Fake(answer, each=True) as second:
+        end = drive(build, "--kind", "sentinel", "--master", "main", "--address", f"127.0.0.1:{first.port}",
+                    "--address", f"127.0.0.1:{second.port}", "--run-ms", 1500, "--rate", 500)
+    assert end["allowed"] + end["refused"] == 0
+    assert end["gone"] > 300 and end["breaker"] > 0.9 * end["gone"], end
+    assert "an answer that makes no sense" in end["detail"]
+
+
+def test_a_sentinel_that_does_not_answer(build):
+    with Fake(b"+OK\r\n", each=True, answers=1) as fake:
+        end = drive(build, "--kind", "sentinel", "--master", "main", "--address", f"127.0.0.1:{fake.port}",
+                    "--run-ms", 3500, "--rate", 200)
+    assert end["breaker"] > 0.3 * end["gone"] > 0, end
+    assert "the question was not answered" in end["detail"]

@@ -2,15 +2,13 @@
 backend itself (tests/remote/driver.c); the server is a real one."""
 import pathlib
 import signal
-import socket
-import threading
 import time
 
 import pytest
 
 from chaos_proxy import ChaosProxy
 from serving import wait_for
-from redis_servers import DEADLINE_MS, SLACK_US, Driver, Redis, drive, free_port, need, used
+from redis_servers import DEADLINE_MS, SLACK_US, Driver, Fake, Redis, drive, free_port, need, used
 
 LONGEST_US = DEADLINE_MS * 1000 + SLACK_US
 
@@ -198,35 +196,6 @@ def test_no_server_at_all(build):
     assert end["breaker"] > 300
     assert end["slowest_us"] < LONGEST_US
     assert "refused" in end["detail"]
-
-
-class Fake:
-    """A server that answers each thing it reads by the same bytes."""
-
-    def __init__(self, answer):
-        self.answer = answer
-        self.heard = b""
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.port = self.listener.getsockname()[1]
-        threading.Thread(target=self._serve, daemon=True).start()
-
-    def _serve(self):
-        while True:
-            try:
-                client, _ = self.listener.accept()
-                while data := client.recv(65536):
-                    self.heard += data
-                    client.sendall(self.answer)
-                client.close()
-            except OSError:
-                if self.listener.fileno() < 0:
-                    return
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.listener.close()
 
 
 OK = b"+OK\r\n"
