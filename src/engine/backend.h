@@ -108,11 +108,11 @@ struct wr_backend_ops {
     /* What is under way ends as WR_REMOTE_GONE. Frees the backend, at the latest in later turns of
      * its loop. */
     void (*close)(void *backend);
-    /* The ring, whose nodes are the store; NULL elsewhere. */
-    /* In whose arena the keys that this node owns lie: to be said before the first take, and again
-     * before that engine is freed. */
+    /* The ring, whose nodes are the store; NULL elsewhere. In whose arena the keys that this node
+     * owns lie: to be said before the first take, and again before that engine is freed. */
     void (*own)(void *backend, const struct wr_engine *engine);
-    /* Hand what this node owns to the others; |left| is called once, when that is done or there is
+    /* Of Redis: be counted no longer among the nodes. Of the ring: hand what this node owns to the
+     * others. |left| is called once, when that is done or there is
      * nobody to hand it to, at the latest by close. Decisions go on meanwhile. */
     void (*leave)(void *backend, void (*left)(void *context), void *context);
 };

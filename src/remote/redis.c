@@ -227,10 +227,16 @@ static void open_handles(struct wr_redis_store *store)
     (void)uv_timer_start(&store->beat, on_beat, store->random % BEAT_MS / 10, BEAT_MS);
 }
 
+static void leave(void *backend, void (*left)(void *context), void *context)
+{
+    wr_redis_members_leave(backend, left, context);
+}
+
 static const struct wr_backend_ops ops[] = {
-    [WR_STORE_REDIS] = {"redis", take, refund, force, drop, state, close_backend},
-    [WR_STORE_SENTINEL] = {"sentinel", take, refund, force, drop, state, close_backend},
-    [WR_STORE_CLUSTER] = {"cluster", take, refund, force, drop, state, close_backend},
+    [WR_STORE_REDIS] = {"redis", take, refund, force, drop, state, close_backend, NULL, leave},
+    [WR_STORE_SENTINEL] = {"sentinel", take, refund, force, drop, state, close_backend, NULL,
+                           leave},
+    [WR_STORE_CLUSTER] = {"cluster", take, refund, force, drop, state, close_backend, NULL, leave},
     [WR_STORE_RING] = {"ring", take, refund, force, drop, state, close_backend, wr_ring_own,
                        wr_ring_leave},
 };

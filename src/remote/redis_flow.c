@@ -262,6 +262,7 @@ void wr_redis_finish(struct wr_redis_ticket *ticket, enum wr_remote_result resul
     if (ticket->queue == &store->orders)
         store->order_count--;
     wr_redis_queue_leave(ticket);
+    wr_redis_members_ended(store, ticket);
     ticket->late = true;
     if (call != NULL) {
         if (result == WR_REMOTE_GONE) {

@@ -8,6 +8,9 @@
  * Whoever starts finds others that start with it not there yet: until all have had the time to be
  * seen, it goes by the larger of what it counts and what the policy says.
  *
+ * Who drains takes its name out, so that the others divide by one less at once; each loop does,
+ * behind its own last beat, so none is put in again.
+ *
  * Every loop of a process does so under the process's one name, so loops are not counted. A script
  * of its own, small enough to be sent whole: it must not depend on what is in the server's cache.
  * Where an ACL does not let us (NOPERM), the number stays what the policy says. */
@@ -48,13 +51,15 @@ uint16_t wr_redis_members_slot(const struct wr_redis_store *store)
 size_t wr_redis_members_encode(struct wr_redis_store *store)
 {
     char key[256], name[40], *bytes = NULL;
-    const char *argv[] = {"EVAL", script, "1", key, name, SEEN_MS};
+    const char *count[] = {"EVAL", script, "1", key, name, SEEN_MS};
+    const char *leave[] = {"ZREM", key, name};
     int len;
 
     (void)make_key(store, key, sizeof key);
     (void)snprintf(name, sizeof name, "%016" PRIx64 "%016" PRIx64, store->member[0],
                    store->member[1]);
-    len = redisFormatCommandArgv(&bytes, 6, argv, NULL);
+    len = store->leaving ? redisFormatCommandArgv(&bytes, 3, leave, NULL)
+                         : redisFormatCommandArgv(&bytes, 6, count, NULL);
     if (len < 0 || !wr_redis_reserve_scratch(store, (size_t)len)) {
         redisFreeCommand(bytes);
         return 0;
@@ -69,7 +74,8 @@ void wr_redis_members_answer(struct wr_redis_store *store, const struct redisRep
     int64_t now_ns = wr_redis_now_ns();
     unsigned seen;
 
-    if (reply->type != REDIS_REPLY_INTEGER || reply->integer < 1 || reply->integer > NODES_MAX)
+    if (store->leaving || reply->type != REDIS_REPLY_INTEGER || reply->integer < 1 ||
+        reply->integer > NODES_MAX)
         return;
     seen = (unsigned)reply->integer;
     if (store->first_counted_ns == 0)
@@ -79,19 +85,47 @@ void wr_redis_members_answer(struct wr_redis_store *store, const struct redisRep
     store->state.nodes = seen;
 }
 
+/* With a deadline, unlike other orders: it is also how an idle connection shows that it lives. */
+static void ask(struct wr_redis_ticket *ticket)
+{
+    wr_redis_wait(ticket);
+    if (wr_redis_dispatch(ticket) != WR_TROUBLE_NONE)
+        wr_redis_finish(ticket, WR_REMOTE_GONE, WR_TROUBLE_NONE);
+}
+
 void wr_redis_members_beat(struct wr_redis_store *store, int64_t now_ns)
 {
     struct wr_redis_ticket *ticket;
 
-    if (store->counted_ns != 0 && now_ns - store->counted_ns < BEAT_NS)
+    if (store->leaving || (store->counted_ns != 0 && now_ns - store->counted_ns < BEAT_NS))
         return;
     ticket = wr_redis_ticket_new(store, WR_REDIS_MEMBERS);
     if (ticket == NULL)
         return;
     store->counted_ns = now_ns;
-    /* With a deadline, unlike other orders: it is also how an idle connection shows that it lives.
-     */
-    wr_redis_wait(ticket);
-    if (wr_redis_dispatch(ticket) != WR_TROUBLE_NONE)
-        wr_redis_finish(ticket, WR_REMOTE_GONE, WR_TROUBLE_NONE);
+    ask(ticket);
+}
+
+void wr_redis_members_leave(struct wr_redis_store *store, void (*left)(void *context),
+                            void *context)
+{
+    struct wr_redis_ticket *ticket = wr_redis_ticket_new(store, WR_REDIS_MEMBERS);
+
+    store->leaving = true;
+    if (ticket == NULL) {
+        left(context);
+        return;
+    }
+    store->parting = ticket;
+    store->left = left;
+    store->left_context = context;
+    ask(ticket);
+}
+
+void wr_redis_members_ended(struct wr_redis_store *store, const struct wr_redis_ticket *ticket)
+{
+    if (ticket != store->parting || ticket == NULL)
+        return;
+    store->parting = NULL;
+    store->left(store->left_context);
 }

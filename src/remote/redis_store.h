@@ -153,6 +153,10 @@ struct wr_redis_store {
     int64_t counted_ns;       /* when members were counted last */
     int64_t first_counted_ns; /* and answered first; 0: not yet */
     unsigned nodes_said;      /* by the policy */
+    bool leaving;             /* no longer among the members */
+    const struct wr_redis_ticket *parting; /* takes us out of them; then: */
+    void (*left)(void *context);
+    void *left_context;
     const struct wr_redis_node *troubled; /* whose trouble state.detail tells; or NULL */
     struct wr_backend_state state;
 };
@@ -257,6 +261,11 @@ void wr_redis_node_beat(struct wr_redis_node *node, int64_t now_ns);
 void wr_redis_members_beat(struct wr_redis_store *store, int64_t now_ns);
 size_t wr_redis_members_encode(struct wr_redis_store *store);
 void wr_redis_members_answer(struct wr_redis_store *store, const struct redisReply *reply);
+/* Be counted no longer, and say so to the others. |left| as in struct wr_backend_ops. */
+void wr_redis_members_leave(struct wr_redis_store *store, void (*left)(void *context),
+                            void *context);
+/* |ticket| ends: perhaps it is what |left| waits for. */
+void wr_redis_members_ended(struct wr_redis_store *store, const struct wr_redis_ticket *ticket);
 uint16_t wr_redis_members_slot(const struct wr_redis_store *store);
 
 /* A handle of the store or of a node is closed: the last one frees the store. */

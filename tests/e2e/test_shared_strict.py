@@ -1,12 +1,13 @@
 """Shared limits, strict: three daemons with an arena each, one Redis, all doors at once."""
 import json
+import signal
 import socket
 import time
 
 import pytest
 
 from redis_servers import Redis
-from serving import wait_for
+from serving import DEADLINE, wait_for
 from shared_nodes import KEY, Node, Nodes, all_at_once, one, policy, send_resp, times
 
 UNITS = 150
@@ -246,3 +247,15 @@ def test_a_reload_to_another_store(weir, tmp_path, redis):
                     .replace(node.path.read_text().split("\n")[4], ""), 3)
         assert node.check(cost=10)["verdict"] == "allow"  # local now
         assert node.metrics()["weir_store_up"] == 0
+
+
+def test_who_drains_is_counted_no_longer(weir, tmp_path, redis):
+    """Its loops take it out of the members, so that the others do not divide by it for 15 s more."""
+    with Nodes(weir, tmp_path, 2, policy(redis.port, f"name: shared, rate: {UNITS}/day", threads=3)) as nodes:
+        wait_for("both are counted", lambda: redis("ZCARD", "weir:nodes") == 2)
+        both = redis("ZRANGE", "weir:nodes", 0, -1)
+        nodes[0].daemon.signal(signal.SIGTERM)
+        assert nodes[0].daemon.process.wait(DEADLINE) == 0
+        assert redis("ZCARD", "weir:nodes") == 1
+        assert redis("ZRANGE", "weir:nodes", 0, -1)[0] in both
+        assert nodes[1].by_check()
