@@ -91,6 +91,13 @@ struct wr_backend_state {
     uint64_t calls, commands, gone[WR_TROUBLES]; /* counters, from zero */
 };
 
+/* Something that happened among the nodes; for the log. */
+struct wr_backend_news {
+    char node[128]; /* whom it is about */
+    char what[128];
+    bool grave; /* somebody should look at it */
+};
+
 struct wr_backend_ops {
     const char *name; /* redis, sentinel, cluster, memcached, ring */
     /* Decide |call|, all or none. call->done is called exactly once: within the store's deadline,
@@ -115,6 +122,8 @@ struct wr_backend_ops {
      * others. |left| is called once, when that is done or there is
      * nobody to hand it to, at the latest by close. Decisions go on meanwhile. */
     void (*leave)(void *backend, void (*left)(void *context), void *context);
+    /* The next of them; false: there is none. In one of the process's loops each. */
+    bool (*news)(void *backend, struct wr_backend_news *out);
 };
 
 #endif

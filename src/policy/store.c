@@ -6,6 +6,7 @@
  * Invariants:
  *   1. A store has exactly one kind, and all that its kind needs.
  *   2. No message quotes a password, a secret, or a text that may hold one. */
+#include <arpa/inet.h>
 #include <string.h>
 
 #include "base/units.h"
@@ -26,6 +27,7 @@ struct reading {
     const struct wr_yaml *server;   /* the key that says which of redis */
     const struct wr_yaml *database; /* as a key of its own */
     const struct wr_yaml *password, *secret;
+    const struct wr_yaml *self;
 };
 
 /* ---- values ------------------------------------------------------------------------------ */
@@ -240,7 +242,10 @@ static void read_memcached(struct wr_loader *ld, const struct wr_yaml *value, vo
 
 static void read_self(struct wr_loader *ld, const struct wr_yaml *value, void *into)
 {
-    (void)wr_read_store_address(ld, value, "self", false, &((struct reading *)into)->store->self);
+    struct reading *reading = into;
+
+    reading->self = value;
+    (void)wr_read_store_address(ld, value, "self", false, &reading->store->self);
 }
 
 static void read_peers(struct wr_loader *ld, const struct wr_yaml *value, void *into)
@@ -270,6 +275,37 @@ static bool is_loopback(const char *host)
            strcmp(host, "localhost") == 0;
 }
 
+static bool is_any(const char *host)
+{
+    struct in6_addr six;
+    struct in_addr four;
+
+    if (inet_pton(AF_INET, host, &four) == 1)
+        return four.s_addr == INADDR_ANY;
+    return inet_pton(AF_INET6, host, &six) == 1 && IN6_IS_ADDR_UNSPECIFIED(&six);
+}
+
+/* self is this node's name to the others: they must be able to reach it. */
+static void check_self(struct wr_loader *ld, const struct reading *reading)
+{
+    const struct wr_policy_store *store = reading->store;
+
+    if (is_any(store->self.host)) {
+        wr_error(ld, reading->self,
+                 "self: expected the address that the other nodes reach this one at, found %s",
+                 store->self.text);
+        return;
+    }
+    for (size_t i = 0; i < store->address_count && is_loopback(store->self.host); i++)
+        if (!is_loopback(store->addresses[i].host)) {
+            wr_warning(ld, reading->self,
+                       "self is on loopback, where the peer %s cannot reach it: it will not be of "
+                       "that one's ring",
+                       store->addresses[i].text);
+            return;
+        }
+}
+
 static void read_ring(struct wr_loader *ld, const struct wr_yaml *value, void *into)
 {
     static const struct wr_key keys[] = {{"self", read_self},
@@ -286,6 +322,8 @@ static void read_ring(struct wr_loader *ld, const struct wr_yaml *value, void *i
     set_kind(ld, value, reading, WR_STORE_RING);
     if (!wr_read_map(ld, value, &spec, reading) || ld->diag->errors != before)
         return;
+    if (store->self.text != NULL)
+        check_self(ld, reading);
     peers = store->address_count > 0;
     dns = store->dns.host != NULL;
     if (store->self.text == NULL)

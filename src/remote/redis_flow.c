@@ -41,6 +41,9 @@ void wr_redis_note(struct wr_redis_store *store, const struct wr_redis_node *nod
     /* Of a cluster, others answer while one is lost: the store is back when that one is. */
     if (detail == NULL && troubled != NULL && troubled != node && troubled->mapped)
         return;
+    /* A ring says itself when it is well (wr_ring_tell): a node's answer says nothing of others. */
+    if (detail == NULL && node != NULL && store->router->here != NULL)
+        return;
     store->troubled = detail == NULL ? NULL : node;
     state->reachable = detail == NULL;
     if (detail == NULL)

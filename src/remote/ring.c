@@ -152,9 +152,13 @@ static void lost(struct wr_redis_store *store, struct wr_redis_node *node)
 
     if (store->closing || peer == NULL)
         return;
+    /* WRONGPASS, NOAUTH, and a Redis that has none: ERR AUTH ... */
     if (strstr(store->state.detail, "WRONGPASS") != NULL ||
-        strstr(store->state.detail, "NOAUTH") != NULL)
+        strstr(store->state.detail, "AUTH") != NULL) {
         peer->denied = true;
+        wr_ring_news_say(wr_ring_keys_news(peer->ring->keys), peer->id,
+                         "refuses us: another password, or no node of weir", true);
+    }
     wr_ring_tell(wr_ring_of(store));
 }
 
@@ -244,6 +248,11 @@ void wr_ring_own(void *backend, const struct wr_engine *engine)
     wr_owner_free(ring->owner);
     (void)wr_owner_new(&owner, engine); /* NULL: it refuses until there is memory again */
     ring->owner = owner;
+}
+
+bool wr_ring_news(void *backend, struct wr_backend_news *out)
+{
+    return wr_ring_news_next(wr_ring_keys_news(wr_ring_of(backend)->keys), out);
 }
 
 void wr_ring_clock(void *backend, int64_t (*now_ns)(void *context), void *context)

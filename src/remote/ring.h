@@ -9,9 +9,14 @@
  * loop that opens one. WEIR_EINVAL too: an address beyond loopback, and no password. */
 int wr_ring_open(struct wr_backend *out, uv_loop_t *loop, const struct wr_policy_store *store);
 
+/* Could a process that has no ring yet listen at |self|? NULL, or why not. Loops share the address,
+ * so a second daemon would go unnoticed, and each be asked for half of the keys. */
+const char *wr_ring_probe(const struct wr_policy_address *self);
+
 /* Of struct wr_backend_ops. */
 void wr_ring_own(void *backend, const struct wr_engine *engine);
 void wr_ring_leave(void *backend, void (*left)(void *context), void *context);
+bool wr_ring_news(void *backend, struct wr_backend_news *out);
 
 /* Tests: what time it is for keys owned here. NULL: the arena's clock. */
 void wr_ring_clock(void *backend, int64_t (*now_ns)(void *context), void *context);

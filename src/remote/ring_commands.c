@@ -177,6 +177,8 @@ static bool check_items(const struct wr_ring *ring, struct weir_slice message, b
     struct wr_remote_charge charge;
 
     *moving = false;
+    if (message.len == 0)
+        return false;
     while (message.len > 0) {
         if (!wr_ring_item_read(&message, &item) || !charge_of(ring, &item.key, &names, 0, &charge))
             return false;
@@ -229,7 +231,7 @@ static void do_synced(struct wr_ring_caller *caller, struct weir_slice id)
 {
     char text[WR_RING_ID_MAX + 1];
 
-    if (id.len == 0 || id.len > WR_RING_ID_MAX || memchr(id.ptr, '\0', id.len) != NULL) {
+    if (wr_ring_peer_named(caller->ring, id) == NULL) {
         bad_message(caller);
         return;
     }

@@ -19,6 +19,7 @@
 #include <uv.h>
 
 #include "base/siphash.h"
+#include "remote/ring_news.h"
 
 #define WAYS 16
 #define SETS 65536
@@ -55,6 +56,7 @@ struct wr_ring_keys {
     uint64_t synced[SYNCED_MAX];
     unsigned synced_count;
     const void *mover;
+    struct wr_ring_news *news;
 };
 
 static pthread_mutex_t all_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -66,6 +68,7 @@ static void free_keys(struct wr_ring_keys *keys)
 {
     free(keys->entries);
     free(keys->kinds);
+    wr_ring_news_free(keys->news);
     free(keys);
 }
 
@@ -77,7 +80,8 @@ static struct wr_ring_keys *make(const char *id)
         return NULL;
     keys->entries = calloc((size_t)SETS * WAYS, sizeof *keys->entries);
     keys->kinds = calloc(KINDS_MAX, sizeof *keys->kinds);
-    if (keys->entries == NULL || keys->kinds == NULL ||
+    keys->news = wr_ring_news_new();
+    if (keys->entries == NULL || keys->kinds == NULL || keys->news == NULL ||
         getrandom(&keys->secret, sizeof keys->secret, 0) != (ssize_t)sizeof keys->secret) {
         free_keys(keys);
         return NULL;
@@ -268,6 +272,11 @@ void wr_ring_keys_mark(struct wr_ring_keys *keys, const unsigned char tag[WR_TAG
 }
 
 /* ---- the process as a member ----------------------------------------------------------------- */
+
+struct wr_ring_news *wr_ring_keys_news(const struct wr_ring_keys *keys)
+{
+    return keys->news;
+}
 
 enum wr_ring_status wr_ring_keys_status(struct wr_ring_keys *keys)
 {

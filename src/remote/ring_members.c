@@ -153,15 +153,25 @@ struct wr_ring_peer *wr_ring_target(struct wr_ring *ring, const unsigned char ta
 
 /* ---- how it stands --------------------------------------------------------------------------- */
 
+/* A node that is stopped is connected to by its kernel: an answer ends it, no connection. */
+static bool is_missing(struct wr_ring_peer *peer)
+{
+    if (peer->ring == NULL || peer->standing != WR_RING_ALIVE || !peer->routed)
+        return false;
+    if (peer->node->link == NULL || !wr_breaker_closed(&peer->node->breaker))
+        peer->missing = true;
+    return peer->missing;
+}
+
 void wr_ring_tell(struct wr_ring *ring)
 {
     const struct wr_ring_peer *missing = NULL, *denied = NULL;
     bool alone = true; /* then it is we who have another password, not they */
+    char wrong[sizeof ring->store->state.detail];
 
     for (unsigned i = 1; i < WR_RING_PEERS_MAX; i++) {
-        const struct wr_ring_peer *peer = &ring->peers[i];
-        if (peer->ring != NULL && peer->standing == WR_RING_ALIVE && peer->routed &&
-            (peer->node->link == NULL || !wr_breaker_closed(&peer->node->breaker)))
+        struct wr_ring_peer *peer = &ring->peers[i];
+        if (is_missing(peer))
             missing = peer;
         if (peer->ring != NULL && peer->denied)
             denied = peer;
@@ -171,12 +181,17 @@ void wr_ring_tell(struct wr_ring *ring)
         return; /* the reason is there already */
     if (denied != NULL && alone)
         wr_redis_note(ring->store, denied->node, "it refuses us: WRONGPASS");
-    else if (missing == NULL)
-        wr_redis_note(ring->store, NULL, NULL);
-    else
+    else if (missing != NULL)
         wr_redis_note(ring->store, missing->node,
                       "no answer; its keys are not counted until it is "
                       "dead");
+    else if (ring->nameless)
+        wr_redis_note(ring->store, NULL, "its dns does not resolve: this node counts alone");
+    else if (ring->keys != NULL && wr_ring_news_stands(wr_ring_keys_news(ring->keys),
+                                                       wr_redis_now_ns(), wrong, sizeof wrong))
+        wr_redis_note(ring->store, NULL, wrong);
+    else
+        wr_redis_note(ring->store, NULL, NULL);
 }
 
 /* ---- beats ----------------------------------------------------------------------------------- */
@@ -187,6 +202,8 @@ static void beat_peer(struct wr_ring_peer *peer)
         peer->misses = 0;
     } else if (peer->standing != WR_RING_DEAD && ++peer->misses >= WR_RING_MISSES_MAX) {
         peer->standing = WR_RING_DEAD;
+        if (peer->status != WR_RING_LEFT)
+            wr_ring_news_say(wr_ring_keys_news(peer->ring->keys), peer->id, "is dead", true);
         peer->synced = 0;
         if (peer->node->link != NULL && wr_redis_link_is_up(peer->node->link))
             wr_redis_node_drop(peer->node, WR_TROUBLE_TIMEOUT, "silent, taken for dead");

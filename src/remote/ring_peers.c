@@ -38,7 +38,7 @@ struct wr_ring_peer *wr_ring_peer_of(struct wr_ring *ring, const struct wr_redis
     return NULL;
 }
 
-static struct wr_ring_peer *peer_named(struct wr_ring *ring, struct weir_slice id)
+struct wr_ring_peer *wr_ring_peer_named(struct wr_ring *ring, struct weir_slice id)
 {
     for (unsigned i = 1; i < WR_RING_PEERS_MAX; i++) {
         struct wr_ring_peer *peer = &ring->peers[i];
@@ -137,6 +137,8 @@ size_t wr_ring_command(char *out, size_t size, const char *name, const char *byt
 /* How a node says it stands. A new incarnation knows nothing of what we handed to the last. */
 static void stands(struct wr_ring_peer *peer, const struct wr_ring_hello *hello)
 {
+    if (hello->status == WR_RING_LEFT)
+        wr_ring_news_say(wr_ring_keys_news(peer->ring->keys), peer->id, "has left", false);
     peer->status = hello->status;
     peer->incarnation = hello->incarnation;
     if (peer->synced != hello->incarnation)
@@ -155,10 +157,55 @@ void wr_ring_wake(struct wr_ring_peer *peer)
     wr_redis_node_move(peer->node, &address);
 }
 
+/* ---- what is not as it was written ----------------------------------------------------------- */
+
+static void trouble(struct wr_ring *ring, const char *node, const char *what, int64_t grace_ns)
+{
+    wr_ring_news_trouble(wr_ring_keys_news(ring->keys), node, what, wr_redis_now_ns(), grace_ns);
+}
+
+static bool is_named(const struct wr_ring_hello *hello, const char *id)
+{
+    return hello->id.len == strlen(id) && memcmp(hello->id.ptr, id, hello->id.len) == 0;
+}
+
+/* A hello came from no node of our list. An address that is new in dns may reach others first. */
+static void judge_stranger(struct wr_ring *ring, const struct wr_ring_hello *hello)
+{
+    char id[WR_RING_ID_MAX + 1];
+    int64_t grace_ns = ring->store->ring[1].host == NULL ? 0 : 3 * DNS_NS;
+
+    (void)snprintf(id, sizeof id, "%.*s", (int)hello->id.len, hello->id.ptr);
+    if (!is_named(hello, wr_ring_self(ring)->id))
+        trouble(ring, id, "says hello and is not in our list", grace_ns);
+    else if (hello->incarnation != wr_ring_keys_incarnation(ring->keys))
+        trouble(ring, id, "is the name of another node too", 0);
+}
+
+/* Whom we greeted as |peer| is called otherwise. */
+static void judge_name(const struct wr_ring_peer *peer, const struct wr_ring_hello *hello)
+{
+    struct wr_ring *ring = peer->ring;
+    char what[96 + WR_RING_ID_MAX];
+
+    if (is_named(hello, peer->id))
+        return;
+    if (is_named(hello, wr_ring_self(ring)->id) &&
+        hello->incarnation == wr_ring_keys_incarnation(ring->keys))
+        (void)snprintf(what, sizeof what, "is this node itself, whose self is %s",
+                       wr_ring_self(ring)->id);
+    else
+        (void)snprintf(what, sizeof what, "calls itself %.*s: each node has one name",
+                       (int)hello->id.len, hello->id.ptr);
+    trouble(ring, peer->id, what, 0);
+}
+
 void wr_ring_heard(struct wr_ring *ring, const struct wr_ring_hello *hello)
 {
-    struct wr_ring_peer *peer = peer_named(ring, hello->id);
+    struct wr_ring_peer *peer = wr_ring_peer_named(ring, hello->id);
 
+    if (peer == NULL)
+        judge_stranger(ring, hello);
     if (peer != NULL)
         wr_ring_wake(peer);
     if (peer == NULL || peer->standing != WR_RING_ALIVE ||
@@ -180,13 +227,16 @@ static void on_hello(void *context, struct wr_redis_link *link, const struct red
         return;
     if (reply->type != REDIS_REPLY_STRING ||
         !wr_ring_hello_read((struct weir_slice){reply->str, reply->len}, &hello)) {
-        wr_redis_note(peer->ring->store, peer->node,
-                      reply->type == REDIS_REPLY_ERROR ? reply->str : "no hello of this version");
+        trouble(peer->ring, peer->id, "answers, but not as a node of this version", 0);
+        wr_ring_tell(peer->ring);
         return;
     }
+    judge_name(peer, &hello);
     peer->heard = true;
-    peer->denied = false;
+    peer->denied = peer->missing = false;
     peer->misses = 0;
+    if (peer->standing != WR_RING_ALIVE)
+        wr_ring_news_say(wr_ring_keys_news(peer->ring->keys), peer->id, "has joined", false);
     peer->standing = WR_RING_ALIVE;
     stands(peer, &hello);
     wr_ring_view(peer->ring);
@@ -234,6 +284,24 @@ static void read_addresses(struct wr_ring *ring)
             close_peer(&ring->peers[i]);
 }
 
+/* Who is known stays, so it is a trouble only to who knows nobody. */
+static void say_resolved(struct wr_ring *ring, const char *error)
+{
+    char what[96];
+    bool alone = true;
+
+    if (ring->keys == NULL)
+        return;
+    for (unsigned i = 1; i < WR_RING_PEERS_MAX; i++)
+        alone = alone && ring->peers[i].ring == NULL;
+    ring->nameless = error != NULL && alone;
+    if (error != NULL)
+        (void)snprintf(what, sizeof what, "does not resolve: %s", error);
+    wr_ring_news_say(wr_ring_keys_news(ring->keys), ring->store->ring[1].host,
+                     error != NULL ? what : "resolves", error != NULL);
+    wr_ring_tell(ring);
+}
+
 static void on_resolved(void *context, const char *error)
 {
     struct wr_ring *ring = context;
@@ -243,6 +311,8 @@ static void on_resolved(void *context, const char *error)
         read_addresses(ring);
         wr_ring_view(ring);
     }
+    if (!ring->store->closing)
+        say_resolved(ring, error);
     wr_resolve_free(&ring->resolve);
     wr_redis_store_release(ring->store);
 }

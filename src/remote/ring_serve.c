@@ -242,14 +242,15 @@ static void on_connection(uv_stream_t *listener, int status)
     (void)uv_tcp_nodelay(&conn->tcp, 1);
 }
 
-static int bind_to(const struct addrinfo *at)
+static int bind_to(const struct addrinfo *at, bool shared)
 {
     int fd = socket(at->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), on = 1;
 
     if (fd < 0)
         return -1;
     (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    (void)setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on);
+    if (shared)
+        (void)setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on);
     if (bind(fd, at->ai_addr, at->ai_addrlen) == 0)
         return fd;
     (void)close(fd);
@@ -257,27 +258,40 @@ static int bind_to(const struct addrinfo *at)
 }
 
 /* A socket bound to our address; -1: |*why|. A name is looked up at once: it is our own. */
-static int open_socket(const struct wr_ring_peer *self, const char **why)
+static int open_socket(const char *host, uint16_t of, bool shared, const char **why)
 {
     const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE};
     struct addrinfo *list = NULL;
     char port[8];
     int fd = -1, error;
 
-    (void)snprintf(port, sizeof port, "%u", (unsigned)self->port);
-    error = getaddrinfo(self->host, port, &hints, &list);
-    *why = error != 0 ? gai_strerror(error) : "cannot listen at this address";
+    (void)snprintf(port, sizeof port, "%u", (unsigned)of);
+    error = getaddrinfo(host, port, &hints, &list);
+    *why = error != 0 ? gai_strerror(error)
+                      : "cannot listen at this address: it is another host's, or in use";
     for (const struct addrinfo *at = list; at != NULL && fd < 0; at = at->ai_next)
-        fd = bind_to(at);
+        fd = bind_to(at, shared);
     if (list != NULL)
         freeaddrinfo(list);
     return fd;
 }
 
+const char *wr_ring_probe(const struct wr_policy_address *self)
+{
+    const char *why = NULL;
+    int fd = open_socket(self->host, self->port, false, &why);
+
+    if (fd < 0)
+        return why;
+    (void)close(fd);
+    return NULL;
+}
+
 const char *wr_ring_listen(struct wr_ring *ring)
 {
     const char *why = NULL;
-    int fd = open_socket(wr_ring_self(ring), &why), error;
+    const struct wr_ring_peer *self = wr_ring_self(ring);
+    int fd = open_socket(self->host, self->port, true, &why), error;
 
     if (fd < 0)
         return why;

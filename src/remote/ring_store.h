@@ -7,6 +7,7 @@
  *   ring_members.c  which of them are in the ring
  *   ring_keys.c     what is counted here, for handing over
  *   ring_move.c     handing over
+ *   ring_news.c     what is to be told of them
  *   ring_serve.c    the listener
  *   ring_commands.c what other nodes say on it */
 #ifndef WR_REMOTE_RING_STORE_H
@@ -18,6 +19,7 @@
 #include "remote/resolve.h"
 #include "remote/ring.h"
 #include "remote/ring_keys.h"
+#include "remote/ring_news.h"
 #include "wire/resp.h"
 #include "wire/ring.h"
 
@@ -50,6 +52,7 @@ struct wr_ring_peer {
     unsigned misses; /* beats of silence */
     int64_t woken_ns;
     bool denied;   /* it refuses us: not of our ring, or another password */
+    bool missing;  /* it did not answer, and has said nothing since */
     bool heard;    /* since the last beat */
     bool asked;    /* a hello is under way */
     bool named;    /* dns: it is among the addresses */
@@ -102,6 +105,7 @@ struct wr_ring {
 
     struct wr_resolve resolve; /* of dns */
     bool resolving;
+    bool nameless; /* dns has never named anybody, and does not now */
     int64_t resolved_ns;
 
     int64_t (*clock)(void *context); /* tests */
@@ -141,6 +145,8 @@ void wr_ring_peers_beat(struct wr_ring *ring, int64_t now_ns);
 void wr_ring_peers_stop(struct wr_ring *ring);
 struct wr_ring_peer *wr_ring_peer_at(struct wr_ring *ring, const char *host, uint16_t port);
 struct wr_ring_peer *wr_ring_peer_of(struct wr_ring *ring, const struct wr_redis_node *node);
+/* Another node, by its name; NULL: there is none. */
+struct wr_ring_peer *wr_ring_peer_named(struct wr_ring *ring, struct weir_slice id);
 /* Tell it how we stand, and ask how it does. */
 void wr_ring_greet(struct wr_ring_peer *peer);
 /* It lives, as others or it itself say: if it is not being asked, ask it again, once a second. */

@@ -17,6 +17,7 @@
 #include <time.h>
 
 #include "base/units.h"
+#include "remote/ring.h"
 #include "serve/log.h"
 #include "serve/notify.h"
 #include "serve/server.h"
@@ -236,6 +237,17 @@ static bool open_sockets(struct wr_server *server)
     return server->workers != NULL;
 }
 
+static bool probe_ring(const struct wr_server *server)
+{
+    const struct wr_policy_store *store = wr_policy_settings(server->current->policy)->store;
+    const char *why =
+        store != NULL && store->kind == WR_STORE_RING ? wr_ring_probe(&store->self) : NULL;
+
+    if (why != NULL)
+        (void)fprintf(stderr, "weir serve: store: ring: self %s: %s\n", store->self.text, why);
+    return why == NULL;
+}
+
 /* A loop takes some descriptors of its own, and says no more than that it could not be made. */
 static void say_unstarted(const struct wr_server *server, const char *address, int result)
 {
@@ -398,7 +410,8 @@ int wr_server_run(const struct wr_server_options *options)
     server->reservations = wr_reservations_new(RESERVATIONS);
     server->totals = wr_totals_new();
     good = server->reservations != NULL && server->totals != NULL && open_policy(server) &&
-           open_sockets(server) && start_workers(server) && count_descriptors(server);
+           open_sockets(server) && probe_ring(server) && start_workers(server) &&
+           count_descriptors(server);
     if (good) {
         watch(server); /* first: who reads that we are ready may send a signal at once */
         announce(server);

@@ -96,10 +96,20 @@ static void end_lost(struct wr_store_link *link, bool back)
     link->lost = false;
 }
 
+static void tell_news(struct wr_store_link *link)
+{
+    struct wr_backend_news news;
+
+    while (link->ops->news != NULL && link->ops->news(link->backend, &news))
+        wr_log(news.grave ? WR_LOG_WARNING : WR_LOG_INFO, link->ops->name,
+               wr_log_text("node", news.node), wr_log_text("change", news.what));
+}
+
 void wr_store_link_look(struct wr_store_link *link)
 {
     struct wr_backend_state state;
 
+    tell_news(link);
     link->ops->state(link->backend, &state);
     publish(link, &state);
     if (state.reachable) {

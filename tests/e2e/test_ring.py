@@ -179,8 +179,8 @@ def garbage():
     yield command(b"AUTH", b"correct horsf"), b"-WRONGPASS"
     for name in (b"TAKE", b"PUT", b"HELLO"):
         for length in (0, 1, 6, 100, 5000):
-            if name != b"PUT" or length > 0:
-                yield login + command(b"WEIR.RING." + name, b"\1" * length), b"+OK\r\n-ERR"
+            yield login + command(b"WEIR.RING." + name, b"\1" * length), b"+OK\r\n-ERR"
+    yield login + command(b"WEIR.RING.SYNCED", b"nobody"), b"+OK\r\n-ERR"
     yield login + command(b"FLUSHALL"), b"+OK\r\n-ERR unknown"
     yield login + b"$" * 100_000, None
 

@@ -258,6 +258,12 @@ static void test_what_excludes_what(void **state)
                  "15: error: ring: expected peers or dns, found none");
     expect_error("{ring: {self: a:1, peers: [b:1], dns: c:1, password: p}}",
                  "15: error: ring: expected peers or dns, found both");
+    expect_error("{ring: {self: '0.0.0.0:1', peers: [b:1], password: p}}",
+                 "22: error: self: expected the address that the other nodes reach this one at, "
+                 "found 0.0.0.0:1");
+    expect_error("{ring: {self: '[::]:1', peers: [b:1], password: p}}",
+                 "22: error: self: expected the address that the other nodes reach this one at, "
+                 "found [::]:1");
     expect_error("{memcached: {}}", "20: error: memcached: expected servers, found none");
     expect_error("{redis: {url: 'redis://h'}, secret: 0123456789abcdef, secret_file: f}",
                  "62: error: expected secret or secret_file, found both");
@@ -308,10 +314,15 @@ static void test_warnings(void **state)
                     "the store goes away\n"
                     "2:58: warning: secret: fewer than 16 characters can be guessed\n");
     expect_warnings("version: 1\n"
-                    "store: {ring: {self: '127.0.0.1:1', peers: [b:1]}}\n" //
+                    "store: {ring: {self: '127.0.0.1:1', peers: [localhost:1]}}\n" //
                     SHARED_LIMITS,
                     "2:9: warning: a ring without a password takes charges from whoever reaches "
                     "its port\n");
+    expect_warnings("version: 1\n"
+                    "store: {ring: {self: '127.0.0.1:1', peers: [b:1], password: p}}\n" //
+                    SHARED_LIMITS,
+                    "2:22: warning: self is on loopback, where the peer b:1 cannot reach it: it "
+                    "will not be of that one's ring\n");
     expect_warnings("version: 1\n"
                     "store: {redis: {url: 'redis://h'}}\n"
                     "limits: [{name: a, by: [ip], rate: 5/s}]\n",
