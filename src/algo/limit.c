@@ -11,10 +11,11 @@
 
 #include "algo/lease.h"
 #include "algo/scale.h"
+#include "algo/told.h"
 
 #define STAMP_TICKS_MAX INT64_C(2147483648) /* ticks of a window: half the range of 32 bits */
 
-static const char *const names[WR_LEASE + 1] = {
+static const char *const names[WR_TOLD + 1] = {
     [WR_TOKEN_BUCKET] = "token-bucket",
     [WR_LEAKY_BUCKET] = "leaky-bucket",
     [WR_FIXED_WINDOW] = "fixed-window",
@@ -22,24 +23,26 @@ static const char *const names[WR_LEASE + 1] = {
     [WR_SLIDING_LOG] = "sliding-log",
     [WR_CONCURRENCY] = "concurrency",
     [WR_LEASE] = "lease",
+    [WR_TOLD] = "told",
 };
 
-static const struct wr_word_algo *const word_algos[WR_LEASE + 1] = {
+static const struct wr_word_algo *const word_algos[WR_TOLD + 1] = {
     [WR_TOKEN_BUCKET] = &wr_token_bucket,
     [WR_LEAKY_BUCKET] = &wr_leaky_bucket,
     [WR_FIXED_WINDOW] = &wr_fixed_window,
     [WR_SLIDING_WINDOW] = &wr_sliding_window,
     [WR_LEASE] = &wr_lease,
+    [WR_TOLD] = &wr_told,
 };
 
 const char *wr_algo_name(enum wr_algo algo)
 {
-    return (unsigned)algo <= WR_LEASE ? names[algo] : NULL;
+    return (unsigned)algo <= WR_TOLD ? names[algo] : NULL;
 }
 
 const struct wr_word_algo *wr_word_algo(enum wr_algo algo)
 {
-    return (unsigned)algo <= WR_LEASE ? word_algos[algo] : NULL;
+    return (unsigned)algo <= WR_TOLD ? word_algos[algo] : NULL;
 }
 
 uint64_t wr_word_used_q32(const struct wr_limit *limit, uint64_t state, int64_t now_ns)
@@ -85,6 +88,7 @@ static const char *check_units(enum wr_algo algo, int64_t units)
     case WR_CONCURRENCY:
         return units > WR_CONCURRENCY_MAX ? "at most 10000 places" : NULL;
     case WR_LEASE:
+    case WR_TOLD:
         break;
     }
     return "no such algorithm";
@@ -209,8 +213,8 @@ bool wr_limit_valid(const struct wr_limit *limit)
     bool denied = limit->count_denied == 1;
     const char *problem;
 
-    if (limit->algo == WR_LEASE) {
-        again = wr_lease_limit();
+    if (limit->algo == WR_LEASE || limit->algo == WR_TOLD) {
+        again = limit->algo == WR_LEASE ? wr_lease_limit() : wr_told_limit();
         return memcmp(&again, limit, sizeof again) == 0;
     }
     if (limit->calendar != WR_CALENDAR_NONE)

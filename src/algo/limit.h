@@ -41,6 +41,7 @@ enum wr_algo {
     WR_SLIDING_LOG = 5,
     WR_CONCURRENCY = 6,
     WR_LEASE = 7, /* lease.h: of the arena alone */
+    WR_TOLD = 8,  /* told.h: likewise */
 };
 #define WR_ALGO_MAX 6 /* that a policy can name */
 
@@ -111,7 +112,7 @@ int64_t wr_limit_capacity(const struct wr_limit *limit);
 /* Is the state one word? Otherwise it is a list of stamps. */
 static inline bool wr_limit_is_word(const struct wr_limit *limit)
 {
-    return limit->algo <= WR_SLIDING_WINDOW || limit->algo == WR_LEASE;
+    return limit->algo <= WR_SLIDING_WINDOW || limit->algo == WR_LEASE || limit->algo == WR_TOLD;
 }
 
 /* The name as in a policy, or NULL. */

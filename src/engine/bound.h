@@ -26,7 +26,8 @@ struct wr_engine {
     /* Where limits are shared. shared.h. */
     bool shares;           /* some limit is, and counts as such */
     struct wr_limit lease; /* the limit of all leases, and its class */
-    uint16_t lease_class;
+    struct wr_limit told;  /* likewise, of what the store said of them */
+    uint16_t lease_class, told_class;
     struct wr_tag_base tag_base;
     uint64_t
         *parts; /* limit_count rows of one for each plan, atomic: nodes << 16 | class. part.h */

@@ -7,6 +7,7 @@
 #include "algo/concurrency.h"
 #include "algo/lease.h"
 #include "algo/sliding_log.h"
+#include "algo/told.h"
 #include "base/arith.h"
 #include "engine/bound_envoy.h"
 #include "engine/shared.h"
@@ -77,6 +78,7 @@ static int bind_shared(struct wr_engine *engine, size_t plans)
     static const char lease[] = "lease";
     const struct wr_policy_store *store = wr_policy_settings(engine->policy)->store;
     struct wr_class spec;
+    int rc;
 
     for (size_t i = 0; i < engine->limit_count; i++) {
         struct wr_bound_limit *bound = &engine->limits[i];
@@ -94,7 +96,12 @@ static int bind_shared(struct wr_engine *engine, size_t plans)
                 store->secret != NULL ? strlen(store->secret) : 0);
     engine->lease = wr_lease_limit();
     wr_bound_class(&engine->lease, &spec);
-    return wr_arena_class(engine->arena, &spec, &engine->lease_class);
+    rc = wr_arena_class(engine->arena, &spec, &engine->lease_class);
+    if (rc != 0)
+        return rc;
+    engine->told = wr_told_limit();
+    wr_bound_class(&engine->told, &spec);
+    return wr_arena_class(engine->arena, &spec, &engine->told_class);
 }
 
 void wr_engine_store_secret(struct wr_engine *engine, const void *secret, size_t len)

@@ -410,7 +410,11 @@ bool wr_engine_store_key(const struct wr_engine *engine, const struct wr_selecte
 
 int wr_engine_forget_lease(struct wr_engine *engine, const struct wr_selected *key)
 {
-    return wr_slot_drop(engine->arena, wr_lease_hash(engine, key));
+    uint64_t hash = wr_lease_hash(engine, key);
+
+    (void)wr_slot_drop(engine->arena, hash ^ WR_TOLD_WHOLE);
+    (void)wr_slot_drop(engine->arena, hash ^ WR_TOLD_NEXT);
+    return wr_slot_drop(engine->arena, hash);
 }
 
 void wr_shared_decide(struct wr_engine *engine, const struct weir_request *request, int64_t now,

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "algo/lease.h"
+#include "algo/told.h"
 #include "base/arith.h"
 #include "engine/part.h"
 #include "engine/shared.h"
@@ -59,6 +60,21 @@ static int64_t by_our_clock(int64_t lease_ns)
     return lease_ns - lease_ns / 1024;
 }
 
+/* Keep the store's word for those who are answered by the lease meanwhile. */
+static void remember(const struct finishing *f, unsigned i)
+{
+    const struct wr_remote_charge *charge = charge_of(f, i);
+    uint64_t hash = f->p->ballot.charge[i].hash;
+    int64_t capacity = wr_limit_capacity(charge->limit);
+    int64_t next_ns = charge->allowed ? charge->next_ns : charge->retry_after_ns;
+
+    wr_told_put(f->engine, hash, WR_TOLD_WHOLE,
+                wr_told_word(capacity, charge->remaining, f->now + wr_max_i64(0, charge->reset_ns)),
+                f->now);
+    wr_told_put(f->engine, hash, WR_TOLD_NEXT,
+                wr_told_word(capacity, 0, f->now + wr_max_i64(0, next_ns)), f->now);
+}
+
 /* What a lease is to remember of the store's answer. */
 static void learn(struct finishing *f, unsigned i, bool pass)
 {
@@ -70,9 +86,11 @@ static void learn(struct finishing *f, unsigned i, bool pass)
         lease.cost = charge->granted;
         wr_word_change(f->engine->arena, lease, f->now, wr_lease_grant,
                        asked + by_our_clock(charge->lease_ns));
+        remember(f, i);
     } else if (!charge->allowed && !charge->never) {
         wr_word_change(f->engine->arena, lease, f->now, wr_lease_refuse,
                        asked + wr_min_i64(charge->retry_after_ns, WR_LEASE_TTL_MAX_NS));
+        remember(f, i);
     }
 }
 
@@ -91,12 +109,15 @@ static bool heed_store(struct finishing *f)
     return pass;
 }
 
-static void store_verdict(const struct finishing *f, unsigned i, struct weir_verdict *out)
+/* What lies here as a lease is not gone for who asks here. */
+static void store_verdict(const struct finishing *f, unsigned i, bool pass,
+                          struct weir_verdict *out)
 {
     const struct wr_remote_charge *charge = charge_of(f, i);
+    int64_t here = pass && wr_bit(f->p->leased, i) ? charge->granted : 0;
 
     wr_pending_blank(f->engine, f->p, i, out);
-    out->remaining_units = wr_max_i64(0, wr_min_i64(charge->remaining, out->capacity_units));
+    out->remaining_units = wr_max_i64(0, wr_min_i64(charge->remaining + here, out->capacity_units));
     out->priv[0] = (uint64_t)(f->now + wr_max_i64(0, charge->next_ns));
     out->priv[1] = (uint64_t)(f->now + wr_max_i64(0, charge->reset_ns));
     if (is_allowed(f, i)) {
@@ -183,7 +204,7 @@ static void part_verdict(const struct finishing *f, unsigned i, struct weir_verd
 
 /* ---- the answer -------------------------------------------------------------------------- */
 
-static void fill_verdict(const struct finishing *f, unsigned i, struct weir_verdict *out)
+static void fill_verdict(const struct finishing *f, unsigned i, bool pass, struct weir_verdict *out)
 {
     const struct wr_pending *p = f->p;
 
@@ -194,7 +215,7 @@ static void fill_verdict(const struct finishing *f, unsigned i, struct weir_verd
     else if (!wr_bit(p->asked, i))
         wr_pending_verdict(f->engine, p, i, f->now, out);
     else if (f->done)
-        store_verdict(f, i, out);
+        store_verdict(f, i, pass, out);
     else
         gone_verdict(f, i, out);
 }
@@ -244,7 +265,7 @@ uint32_t wr_engine_finish(struct wr_engine *engine, struct wr_pending *p,
     if (!pass && store && f.done && !p->peek)
         refund = to_refund(&f);
     for (unsigned i = 0; i < p->ballot.count; i++)
-        fill_verdict(&f, i, &answer->verdicts[i]);
+        fill_verdict(&f, i, pass, &answer->verdicts[i]);
     if (pass)
         fill_receipts(&f, answer);
     else if (!p->peek)

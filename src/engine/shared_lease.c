@@ -10,6 +10,7 @@
  * Invariant. The verdict and what is taken are those of wr_engine_begin_check. (The store need not
  * hear of a refusal: limits that punish trying have no leases.) */
 #include "algo/lease.h"
+#include "algo/told.h"
 #include "base/arith.h"
 #include "engine/shared.h"
 #include "engine/shared_parts.h"
@@ -28,19 +29,58 @@ static void blank(const struct wr_policy_limit *policy, unsigned limit, unsigned
     };
 }
 
-static void write_verdict(const struct wr_charge *charge, int64_t now, struct weir_verdict *out)
-{
-    int64_t next_ns, reset_ns;
+/* ---- what the store said ----------------------------------------------------------------- */
 
+void wr_told_put(struct wr_engine *engine, uint64_t hash, uint64_t which, uint64_t word,
+                 int64_t now)
+{
+    struct wr_charge charge = {
+        .limit = &engine->told, .class_id = engine->told_class, .hash = hash ^ which};
+
+    /* Lost where somebody else is first: he was told as lately. */
+    wr_slot_find(engine->arena, charge.hash, &charge.view);
+    (void)wr_word_store(engine->arena, &charge, word, now);
+}
+
+/* 0: not known. */
+static uint64_t told(const struct wr_engine *engine, uint64_t hash, uint64_t which)
+{
+    struct wr_slot_view view;
+
+    wr_slot_find(engine->arena, hash ^ which, &view);
+    return view.slot != NULL && view.class_id == engine->told_class ? view.state : 0;
+}
+
+/* Not before the lease ends: it would not be asked before that. */
+static int64_t told_later(const struct wr_engine *engine, const struct wr_charge *charge,
+                          int64_t lease_end_ns)
+{
+    return wr_max_i64(lease_end_ns, wr_told_moment_ns(told(engine, charge->hash, WR_TOLD_NEXT)));
+}
+
+/* Whoever was told nothing, or has forgotten it, says the time of the lease. */
+static void write_verdict(const struct wr_engine *engine, const struct wr_charge *charge,
+                          int64_t now, struct weir_verdict *out)
+{
+    uint64_t whole = told(engine, charge->hash, WR_TOLD_WHOLE);
+    int64_t next_ns, reset_ns, left = charge->take.remaining;
+
+    wr_lease.times(charge->limit, charge->take.state, now, &next_ns, &reset_ns);
+    next_ns += now;
+    left += wr_told_units(out->capacity_units, whole);
+    out->retry_after_ns = charge->take.retry_after_ns;
     if (!charge->take.allowed) {
         out->outcome = WEIR_DENY;
         out->reason = charge->busy ? WEIR_REASON_BUSY : WEIR_REASON_LIMIT;
+        left = wr_min_i64(left, wr_max_i64(0, charge->cost - 1));
     }
-    out->retry_after_ns = charge->take.retry_after_ns;
-    out->remaining_units = wr_min_i64(charge->take.remaining, out->capacity_units);
-    wr_lease.times(charge->limit, charge->take.state, now, &next_ns, &reset_ns);
-    out->priv[0] = (uint64_t)(now + next_ns);
-    out->priv[1] = (uint64_t)(now + reset_ns);
+    if (left == 0 || !charge->take.allowed)
+        next_ns = told_later(engine, charge, next_ns);
+    if (!charge->take.allowed && !charge->busy)
+        out->retry_after_ns = next_ns - now;
+    out->remaining_units = wr_min_i64(left, out->capacity_units);
+    out->priv[0] = (uint64_t)next_ns;
+    out->priv[1] = (uint64_t)wr_max_i64(next_ns, wr_told_moment_ns(whole));
 }
 
 void wr_pending_blank(const struct wr_engine *engine, const struct wr_pending *p, unsigned i,
@@ -53,7 +93,7 @@ void wr_pending_verdict(const struct wr_engine *engine, const struct wr_pending 
                         int64_t now, struct weir_verdict *out)
 {
     wr_pending_blank(engine, p, i, out);
-    write_verdict(&p->ballot.charge[i], now, out);
+    write_verdict(engine, &p->ballot.charge[i], now, out);
 }
 
 /* ---- one limit and one key --------------------------------------------------------------- */
@@ -87,7 +127,7 @@ bool wr_engine_lease_check(struct wr_engine *engine, unsigned limit, uint64_t ke
     if (!charge.take.allowed && charge.take.never)
         return false; /* nothing here knows */
     blank(policy, limit, engine->default_plan, verdict);
-    write_verdict(&charge, now, verdict);
+    write_verdict(engine, &charge, now, verdict);
     return true;
 }
 

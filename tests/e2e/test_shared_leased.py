@@ -63,6 +63,34 @@ def test_three_nodes_admit_nearly_the_limit_and_never_more(weir, tmp_path, redis
         assert passed <= UNITS
 
 
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_callers_are_told_what_the_store_says(weir, tmp_path, redis, algorithm):
+    """Not how long the node remembers it: retry, reset and remaining count down from answer to answer."""
+    with Nodes(weir, tmp_path, 1, text(redis, algorithm, units=400)) as nodes:
+        node = nodes[0]
+        left, resets = [], []
+        for _ in range(100):
+            code, _, remaining, _, reset, _ = node.resp("WEIR.CHECK", "shared", KEY)
+            assert code == 1
+            left.append(remaining)
+            resets.append(reset)
+        assert all(a > b for a, b in zip(left, left[1:])), left
+        assert left[0] >= 398 and left[-1] >= 250  # a lease that ended on a slow machine is gone
+        assert node.metrics()["weir_store_calls_total"] < 90  # leases let some of them through
+        assert min(resets) >= 200_000  # a unit of the bucket comes back in 216 s
+        pipeline(node, 500)
+        start, first = time.monotonic(), None
+        for _ in range(9):
+            code, _, remaining, retry, reset, _ = node.resp("WEIR.CHECK", "shared", KEY)
+            passes = time.monotonic() - start + retry / 1000
+            first = first or passes
+            assert (code, remaining) == (0, 0)
+            assert reset >= retry
+            assert abs(passes - first) < 0.5, (passes, first)
+            time.sleep(0.25)
+        assert first > 100
+
+
 def test_a_cold_key_is_strict(weir, tmp_path, redis):
     with Nodes(weir, tmp_path, 2, text(redis)) as nodes:
         for i in range(30):

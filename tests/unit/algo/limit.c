@@ -40,7 +40,8 @@ static void names(void **state)
     assert_string_equal(wr_algo_name(WR_CONCURRENCY), "concurrency");
     assert_null(wr_algo_name((enum wr_algo)0));
     assert_string_equal(wr_algo_name(WR_LEASE), "lease");
-    assert_null(wr_algo_name((enum wr_algo)8));
+    assert_string_equal(wr_algo_name(WR_TOLD), "told");
+    assert_null(wr_algo_name((enum wr_algo)9));
     assert_null(wr_algo_name((enum wr_algo)255));
 }
 

@@ -230,10 +230,20 @@ static void test_shadow(void **state)
 
 /* ---- leased ------------------------------------------------------------------------------ */
 
+static int64_t reset_of(const struct node *node, const struct weir_answer *answer, int64_t now)
+{
+    int64_t next_ns, reset_ns;
+
+    weir_verdict_times(node->weir, &answer->verdicts[0], now, &next_ns, &reset_ns);
+    assert_true(next_ns <= reset_ns);
+    return reset_ns;
+}
+
 static void test_a_lease_is_spent(void **state)
 {
     struct node node = node_of(HEAD LEASED("all", "100/minute"));
     struct weir_answer a;
+    int64_t reset_ns;
     (void)state;
 
     a = request(&node, T0, k); /* cold: strict */
@@ -242,15 +252,18 @@ static void test_a_lease_is_spent(void **state)
     node.extra = 10;
     a = request(&node, T0, k); /* 98 left after it, 10 of them for us */
     assert_true(node.asked);
-    expect(&a, WEIR_ALLOW, 88);
-    for (int i = 9; i >= 0; i--) {
+    expect(&a, WEIR_ALLOW, 98);
+    reset_ns = reset_of(&node, &a, T0);
+    for (int i = 97; i >= 88; i--) {
         a = decide(node.weir, T0 + 90 * MS, k); /* any process of the host */
         expect(&a, WEIR_ALLOW, i);
+        assert_in_range(reset_of(&node, &a, T0 + 90 * MS), reset_ns - 90 * MS,
+                        reset_ns - 85 * MS); /* the store's, not the lease's */
     }
     assert_int_equal(decide(node.weir, T0 + 90 * MS, k).outcome, WEIR_ASK);
     node.extra = 1000; /* half of 87 */
     a = request(&node, T0 + 90 * MS, k);
-    expect(&a, WEIR_ALLOW, 44);
+    expect(&a, WEIR_ALLOW, 87);
     assert_int_equal(decide(node.weir, T0 + 200 * MS, k).outcome, WEIR_ASK); /* void */
     close_node(&node);
 }
@@ -259,17 +272,21 @@ static void test_a_refusal_is_remembered(void **state)
 {
     struct node node = node_of(HEAD LEASED("all", "10/minute"));
     struct weir_answer a = request(&node, T0, (struct call){.api_key = "k", .cost = 8});
+    int64_t reset_ns;
     (void)state;
 
     a = request(&node, T0, (struct call){.api_key = "k", .cost = 3});
     assert_true(node.asked);
     expect(&a, WEIR_DENY, 2);
     assert_int_equal(a.retry_after_ns, 67500 * MS); /* 8 (60 - e)/60 <= 7 at e = 7.5 */
+    reset_ns = reset_of(&node, &a, T0);
+    assert_true(reset_ns >= 67500 * MS);
     a = request(&node, T0 + 100 * MS, (struct call){.api_key = "k", .cost = 3});
     assert_false(node.asked);
-    expect(&a, WEIR_DENY, 0);
+    expect(&a, WEIR_DENY, 2);
     assert_int_equal(a.reason, WEIR_REASON_LIMIT);
-    assert_in_range(a.retry_after_ns, 890 * MS, 900 * MS); /* until it asks again */
+    assert_in_range(a.retry_after_ns, 67400 * MS, 67405 * MS); /* not: until it asks again */
+    assert_in_range(reset_of(&node, &a, T0 + 100 * MS), reset_ns - 100 * MS, reset_ns - 95 * MS);
     a = request(&node, T0 + 100 * MS, (struct call){.api_key = "k", .cost = 2});
     assert_true(node.asked); /* less than was refused */
     assert_int_equal(a.outcome, WEIR_ALLOW);
@@ -289,12 +306,12 @@ static void test_held_units_go_back(void **state)
     node.extra = 5;
     (void)request(&node, T0, k);
     a = request(&node, T0, k);
-    assert_int_equal(node.pending.call.count, 1); /* only the strict one was asked for */
-    assert_int_equal(left(node.weir, &a, "wide"), 4);
+    assert_int_equal(node.pending.call.count, 1);      /* only the strict one was asked for */
+    assert_int_equal(left(node.weir, &a, "wide"), 98); /* 94 there, 4 here */
     a = request(&node, T0, k);
     assert_int_equal(a.outcome, WEIR_DENY);
     assert_string_equal(speaks_of(node.weir, &a), "narrow");
-    assert_int_equal(left(node.weir, &a, "wide"), 4);
+    assert_int_equal(left(node.weir, &a, "wide"), 98);
     assert_int_equal(
         wr_engine_lease_units(node.weir->engine, node.pending.ballot.charge[0].hash, T0), 4);
     /* A look by a process without a backend takes nothing either. */
@@ -363,12 +380,12 @@ static void test_check(void **state)
         wr_engine_begin_check(node.weir->engine, 0, slice("k"), 1, false, T0, &a, &node.pending));
     node.extra = 10;
     ask_store(&node, T0, &a);
-    expect(&a, WEIR_ALLOW, 89);
+    expect(&a, WEIR_ALLOW, 99);
     assert_int_equal(weir_check(node.weir, 0, slice("k"), 4, T0, &verdict), 0);
     assert_int_equal(verdict.outcome, WEIR_ALLOW);
-    assert_int_equal(verdict.remaining_units, 6);
+    assert_int_equal(verdict.remaining_units, 95);
     a = decide(node.weir, T0, k); /* the same key */
-    assert_int_equal(left(node.weir, &a, "all"), 5);
+    assert_int_equal(left(node.weir, &a, "all"), 94);
     assert_true(
         wr_engine_begin_check(node.weir->engine, 1, slice("x"), 1, false, T0, &a, &node.pending));
     expect(&a, WEIR_ALLOW, 8);
