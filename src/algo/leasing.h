@@ -9,6 +9,9 @@
 
 #include "algo/limit.h"
 
+/* Units of a limit for each node that shares it, or it stays strict. */
+#define WR_LEASE_PER_NODE_MIN 8
+
 static inline bool wr_can_lease(const struct wr_limit *limit)
 {
     return limit->algo == WR_TOKEN_BUCKET || limit->algo == WR_FIXED_WINDOW ||

@@ -9,6 +9,8 @@
  * batch. */
 #include <string.h>
 
+#include "algo/lease.h"
+#include "algo/leasing.h"
 #include "algo/ticks.h"
 #include "policy/limit_reading.h"
 
@@ -109,6 +111,50 @@ static void settle_mode(struct wr_loader *ld, const struct wr_yaml *node,
                can_lease(reading->algo) ? "as each refusal is charged" : why[reading->algo]);
 }
 
+/* Why |limit|, of an algorithm that can lease, is not leased by |nodes|; NULL: it is. */
+static const char *why_strict(const struct wr_limit *limit, unsigned nodes)
+{
+    int64_t capacity = wr_limit_capacity(limit);
+
+    if (capacity < WR_LEASE_CAPACITY_MIN || capacity / nodes < WR_LEASE_PER_NODE_MIN)
+        return "too small to be leased, less than 16 units or than 8 for each node";
+    if (wr_lease_ttl_ns(limit) == 0)
+        return limit->algo == WR_TOKEN_BUCKET
+                   ? "too quick to be leased, its burst comes back in less than 128 ms"
+                   : "too quick to be leased, its window is shorter than 128 ms";
+    return NULL;
+}
+
+/* What leasing means for the numbers of |reading|: the first plan that it concerns. */
+static void warn_leased(struct wr_loader *ld, const struct wr_yaml *node,
+                        const struct wr_limit_reading *reading, unsigned nodes)
+{
+    const struct wr_yaml *at = reading->rate != NULL ? reading->rate : node;
+
+    for (size_t plan = 0; plan < ld->policy->plan_count; plan++) {
+        const struct wr_limit *limit = &reading->limit->by[plan];
+        const char *why;
+        int64_t reserve;
+        if (reading->limit->unlimited[plan] || limit->units == 0)
+            continue;
+        why = why_strict(limit, nodes);
+        reserve = wr_leasing_reserve(limit, wr_lease_ttl_ns(limit));
+        if (why != NULL)
+            wr_warning(ld, at,
+                       "%s: it stays strict, a round trip for each decision; store_mode: strict "
+                       "says so",
+                       why);
+        else if (reserve > 0)
+            wr_warning(ld, at,
+                       "leased, a burst of %lld is one of %lld at the store: a cost above that "
+                       "never passes",
+                       (long long)limit->burst, (long long)(limit->burst - reserve));
+        else
+            continue;
+        return;
+    }
+}
+
 static void warn_unshared(struct wr_loader *ld, struct wr_limit_reading *reading)
 {
     const struct wr_yaml *idle =
@@ -139,6 +185,9 @@ void wr_settle_shared(struct wr_loader *ld, const struct wr_yaml *node,
     if (reading->when_store_gone == NULL)
         limit->when_gone = (uint8_t)store->when_gone;
     settle_mode(ld, node, reading, store);
-    if (limit->by != NULL)
-        check_fits(ld, node, reading, store);
+    if (limit->by == NULL)
+        return;
+    check_fits(ld, node, reading, store);
+    if (limit->leased)
+        warn_leased(ld, node, reading, store->nodes == 0 ? 1 : store->nodes);
 }

@@ -11,13 +11,10 @@
 #ifndef WR_REMOTE_LEASE_SIZE_H
 #define WR_REMOTE_LEASE_SIZE_H
 
-#include "algo/limit.h"
+#include "algo/leasing.h"
 
 #define WR_LEASE_ROWS 4096U                   /* a power of two */
 #define WR_LEASE_SPAN_NS (100 * WR_NS_PER_MS) /* a lease is meant to last so long */
-#define WR_LEASE_PER_NODE_MIN                           \
-    8 /* units of a limit for each node that shares it, \
-         or it stays strict */
 
 struct wr_lease_row {
     uint64_t key;

@@ -113,6 +113,41 @@ static void test_what_cannot_be_leased(void **state)
            "{name: a, by: [ip], concurrent: 5, shared: true, store_mode: strict}", "", true);
 }
 
+#define LEASED3 "{redis: {url: 'redis://h'}, mode: leased, nodes: 3}"
+#define SMALL "too small to be leased, less than 16 units or than 8 for each node" STAYS
+
+/* A lease lasts an eighth of the window, or of a burst's refill, 16 ms at least and 1 s at most;
+ * what comes in meanwhile, rounded up, is kept back of a bucket. */
+static void test_what_leasing_does_to_a_limit(void **state)
+{
+    (void)state;
+
+    /* 100/s burst 100: an eighth of a second, 12.5 units, so 13. */
+    expect(LEASED3, "{name: a, by: [ip], rate: 100/s burst 100, shared: true}",
+           "4:31: warning: leased, a burst of 100 is one of 87 at the store: a cost above that "
+           "never passes\n",
+           true);
+    expect(LEASED3, "{name: a, by: [ip], rate: 1000/hour burst 95, shared: true}",
+           "4:31: warning: leased, a burst of 95 is one of 94 at the store: a cost above that "
+           "never passes\n",
+           true);
+    expect(LEASED3, "{name: a, by: [ip], rate: 24/hour, shared: true}", "", true);
+    expect(LEASED3, "{name: a, by: [ip], rate: 23/hour, shared: true}", "4:31: warning: " SMALL,
+           true); /* 7 a node */
+    expect(REDIS, "{name: a, by: [ip], rate: 16/hour, shared: true, store_mode: leased}", "", true);
+    expect(REDIS, "{name: a, by: [ip], rate: 15/hour, shared: true, store_mode: leased}",
+           "4:31: warning: " SMALL, true);
+    expect(LEASED3, "{name: a, by: [ip], rate: 100000/100ms, shared: true}",
+           "4:31: warning: too quick to be leased, its window is shorter than 128 ms" STAYS, true);
+    expect(LEASED3, "{name: a, by: [ip], rate: 1000/s burst 100, shared: true}",
+           "4:31: warning: too quick to be leased, its burst comes back in less than 128 ms" STAYS,
+           true);
+    expect(LEASED3, "{name: a, by: [ip], rate: 10/hour, shared: true, store_mode: strict}", "",
+           true);
+    expect(LEASED3, "{name: a, by: [ip], rate: 0/hour, shared: true}",
+           "4:31: warning: a limit of 0 refuses every request\n", true);
+}
+
 #define TOO_FINE                                                                          \
     "too fine for Redis to count exactly: use a smaller burst or queue, or numbers with " \
     "a common factor (1000/minute for 1001/minute), or sliding-window\n"
@@ -165,6 +200,7 @@ int main(void)
         cmocka_unit_test(test_all_shared),
         cmocka_unit_test(test_without_a_store),
         cmocka_unit_test(test_what_cannot_be_leased),
+        cmocka_unit_test(test_what_leasing_does_to_a_limit),
         cmocka_unit_test(test_too_fine_for_redis),
         cmocka_unit_test(test_what_memcached_cannot_hold),
     };
