@@ -187,3 +187,24 @@ def test_wrong_usage_says_what_is_wrong(weir, arguments, said):
 
 def test_the_hint_names_the_policy_that_was_asked_for(weir, tmp_path):
     assert "weir init nope.yaml && weir serve -c nope.yaml" in run(weir, "serve", "-c", "nope.yaml", cwd=tmp_path).stderr
+
+
+@pytest.mark.parametrize("name", ["password_file", "secret_file"])
+@pytest.mark.parametrize("wrong,why", [("none", "No such file or directory"), ("fifo", "not a regular file")])
+def test_a_file_of_the_store_that_is_wrong(weir, tmp_path, name, wrong, why):
+    (tmp_path / "good").write_text("sixteen-and-more-bytes\n")
+    os.mkfifo(tmp_path / "fifo")
+    path = tmp_path / "policy.yaml"
+
+    def write(file):
+        inside, beside = (f", {name}: {file}", "") if name == "password_file" else ("", f", {name}: {file}")
+        path.write_text(f"version: 1\nstore: {{redis: {{url: 'redis://127.0.0.1:1'{inside}}}{beside}, shared: true}}\n{LIMITS}"
+                        "listen: {http: '127.0.0.1:0'}\n")
+        return path
+    assert run(weir, "check", write("good")).returncode == 0
+    for command in ("check", "serve"):
+        done = run(weir, command, *(["-c"] if command == "serve" else []), write(wrong))
+        assert done.returncode == 1 and "ok" not in done.stdout
+        line = done.stderr.splitlines()[0]
+        at = path.read_text().splitlines()[1].index(name) + len(name) + 3
+        assert line.startswith(f"{path}:2:{at}: error: {tmp_path / wrong}: expected ") and why in line
