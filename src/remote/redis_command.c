@@ -161,6 +161,5 @@ uint16_t wr_redis_charge_slot(const struct wr_redis_store *store,
 {
     char key[WR_SCRIPT_KEY_MAX];
 
-    return wr_redis_slot(key,
-                         wr_script_key(key, sizeof key, store->prefix, charge->tag, charge->name));
+    return wr_redis_slot(key, wr_script_key(key, sizeof key, store->prefix, charge));
 }

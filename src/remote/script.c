@@ -60,13 +60,15 @@ static void put_arg(struct wr_script_args *args, const char *bytes, size_t len)
 }
 
 size_t wr_script_key(char *out, size_t size, const char *prefix,
-                     const unsigned char tag[WR_TAG_BYTES], const char *name)
+                     const struct wr_remote_charge *charge)
 {
+    const unsigned char *tag = charge->tag;
+    const char *name = charge->name;
     size_t prefix_len = strnlen(prefix, WR_SCRIPT_PREFIX_MAX + 1);
     size_t name_len = strnlen(name, WR_SCRIPT_NAME_MAX + 1), at = prefix_len;
 
     if (prefix_len > WR_SCRIPT_PREFIX_MAX || name_len > WR_SCRIPT_NAME_MAX ||
-        prefix_len + name_len + 2 * (size_t)WR_TAG_BYTES + 4 > size)
+        prefix_len + name_len + 2 * (size_t)WR_TAG_BYTES + 6 > size)
         return 0;
     memcpy(out, prefix, prefix_len);
     out[at++] = ':';
@@ -78,7 +80,10 @@ size_t wr_script_key(char *out, size_t size, const char *prefix,
     out[at++] = '}';
     out[at++] = ':';
     memcpy(out + at, name, name_len);
-    return at + name_len;
+    at += name_len;
+    out[at++] = ':';
+    out[at++] = digits[charge->limit->algo & 15];
+    return at;
 }
 
 static bool put_keys(struct wr_script_args *args, const char *prefix,
@@ -90,7 +95,7 @@ static bool put_keys(struct wr_script_args *args, const char *prefix,
 
         if ((which >> i & 1) == 0)
             continue;
-        len = wr_script_key(key, WR_SCRIPT_KEY_MAX, prefix, charge[i].tag, charge[i].name);
+        len = wr_script_key(key, WR_SCRIPT_KEY_MAX, prefix, &charge[i]);
         if (len == 0)
             return false;
         put_arg(args, key, len);

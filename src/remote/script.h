@@ -35,7 +35,7 @@ enum wr_script_op {
 
 #define WR_SCRIPT_PREFIX_MAX 64 /* bytes of a prefix of keys */
 #define WR_SCRIPT_NAME_MAX 256  /* bytes of a limit's name */
-#define WR_SCRIPT_KEY_MAX (WR_SCRIPT_PREFIX_MAX + 2 * WR_TAG_BYTES + WR_SCRIPT_NAME_MAX + 4)
+#define WR_SCRIPT_KEY_MAX (WR_SCRIPT_PREFIX_MAX + 2 * WR_TAG_BYTES + WR_SCRIPT_NAME_MAX + 6)
 #define WR_SCRIPT_RECORD_MAX (50 + 24 + 32) /* bytes of a charge */
 #define WR_SCRIPT_HEAD_BYTES 25
 #define WR_SCRIPT_SLACK_MS 1000 /* how much longer than its state means something a key lives */
@@ -58,10 +58,11 @@ struct wr_script_args {
     char bytes[WEIR_LIMITS_MAX * (WR_SCRIPT_KEY_MAX + WR_SCRIPT_RECORD_MAX) + 64];
 };
 
-/* Write the key of |name| under |tag|: "prefix:{tag}:name". Returns its length, without a
+/* Write the key that |charge| counts under: "prefix:{tag}:name:algorithm", so that nodes which
+ * differ in a limit's algorithm do not reset each other's counts. Returns its length, without a
  * terminator; 0 when it is longer than |size| or a part longer than its bound. */
 size_t wr_script_key(char *out, size_t size, const char *prefix,
-                     const unsigned char tag[WR_TAG_BYTES], const char *name);
+                     const struct wr_remote_charge *charge);
 
 /* EVALSHA for those of charge[0..count) whose bit is set in |which|. |shadow| as in wr_remote_call.
  * Only refunds read receipts. Returns false when |which| names none, a name or prefix is too long,

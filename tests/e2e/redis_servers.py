@@ -233,9 +233,9 @@ def used(build, units, *where):
     return units - end["remaining"]
 
 
-def key(number, limit):
+def key(number, limit, algorithm=3):
     """The store's name of the key that the driver's limit l<limit> counts under the driver's key |number|."""
-    return f"weir:{{{(number).to_bytes(8, 'little').hex()}{'0' * 16}}}:l{limit}"
+    return f"weir:{{{(number).to_bytes(8, 'little').hex()}{'0' * 16}}}:l{limit}:{algorithm}"
 
 
 def window_count(raw):

@@ -67,7 +67,7 @@ def load(build, fleet, *args):
 def test_the_primary_is_found_though_a_sentinel_is_dead(build, fleet):
     end = drive(build, *fleet.at(free_port()), "--calls", 100, "--units", 60, deadline_ms=5000)
     assert (end["allowed"], end["refused"], end["gone"]) == (60, 40, 0)
-    assert int(fleet.primary("EXISTS", "weir:{00000000000000000000000000000000}:l0")) == 1
+    assert int(fleet.primary("EXISTS", "weir:{00000000000000000000000000000000}:l0:3")) == 1
 
 
 def test_a_replica_promoted_when_the_primary_dies(build, fleet):

@@ -41,6 +41,19 @@ def test_processes_together_admit_exactly_the_limit(build, redis, algorithm):
     assert sum(end["allowed"] for end in ends) == 1000
 
 
+def test_nodes_that_differ_in_the_algorithm_have_one_limit_each(build, redis):
+    """As in a fleet that is being given another policy: they must not reset each other's counts."""
+    drivers = [Driver(build, *at(redis), "--calls", 3000, "--in-flight", 4, "--units", 500, "--algorithm", algorithm, "--window-ms",
+                      86_400_000, "--quiet", deadline_ms=5000) for algorithm in (1, 3, 4)]
+    try:
+        ends = [driver.wait() for driver in drivers]
+    finally:
+        for driver in drivers:
+            driver.close()
+    assert [end["gone"] for end in ends] == [0, 0, 0]
+    assert [end["allowed"] for end in ends] == [500, 500, 500]
+
+
 def test_several_limits_of_a_call_all_or_none(build, redis):
     end = drive(build, *at(redis), "--calls", 300, "--charges", 1, "--units", 500, deadline_ms=5000)
     assert end["allowed"] == 300

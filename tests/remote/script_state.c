@@ -23,7 +23,7 @@ static struct wr_limit limit_of(enum wr_algo algo, int64_t units, int64_t window
 
 static void key_of(char key[WR_SCRIPT_KEY_MAX], const struct wr_remote_charge *charge)
 {
-    key[wr_script_key(key, WR_SCRIPT_KEY_MAX, "weir", charge->tag, charge->name)] = '\0';
+    key[wr_script_key(key, WR_SCRIPT_KEY_MAX, "weir", charge)] = '\0';
 }
 
 static long long number(const char *command, const char *key)

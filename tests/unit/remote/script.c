@@ -25,20 +25,26 @@ static struct wr_limit bucket(int64_t units, int64_t window_ns, int64_t burst)
 
 static void a_key_has_its_tag_in_braces(void **state)
 {
-    unsigned char tag[WR_TAG_BYTES] = {0x01, 0x23, [15] = 0xef};
-    const char *want = "weir:{012300000000000000000000000000ef}:per-key";
+    struct wr_limit limit = bucket(10, WR_NS_PER_MINUTE, -1);
+    struct wr_remote_charge charge = {
+        .limit = &limit, .name = "per-key", .tag = {0x01, 0x23, [15] = 0xef}};
+    const char *want = "weir:{012300000000000000000000000000ef}:per-key:1";
     char key[WR_SCRIPT_KEY_MAX], name[WR_SCRIPT_NAME_MAX + 2];
 
     (void)state;
-    assert_int_equal(wr_script_key(key, sizeof key, "weir", tag, "per-key"), strlen(want));
+    assert_int_equal(wr_script_key(key, sizeof key, "weir", &charge), strlen(want));
     assert_memory_equal(key, want, strlen(want));
-    assert_int_equal(wr_script_key(key, strlen(want) - 1, "weir", tag, "per-key"), 0);
+    assert_int_equal(wr_script_key(key, strlen(want) - 1, "weir", &charge), 0);
+    limit.algo = WR_SLIDING_WINDOW; /* another algorithm counts under another key */
+    assert_int_equal(wr_script_key(key, sizeof key, "weir", &charge), strlen(want));
+    assert_int_equal(key[strlen(want) - 1], '4');
+    charge.name = name;
     memset(name, 'n', sizeof name);
     name[WR_SCRIPT_NAME_MAX + 1] = '\0';
-    assert_int_equal(wr_script_key(key, sizeof key, "weir", tag, name), 0);
+    assert_int_equal(wr_script_key(key, sizeof key, "weir", &charge), 0);
     name[WR_SCRIPT_NAME_MAX] = '\0';
-    assert_int_equal(wr_script_key(key, sizeof key, "weir", tag, name),
-                     4 + 2 + 32 + 2 + WR_SCRIPT_NAME_MAX);
+    assert_int_equal(wr_script_key(key, sizeof key, "weir", &charge),
+                     4 + 2 + 32 + 2 + WR_SCRIPT_NAME_MAX + 2);
 }
 
 /* 10/minute: a unit is 6 s, 6 000 000 ticks, of which a microsecond pays one back. */
@@ -68,7 +74,8 @@ static void arguments_are_packed(void **state)
     assert_memory_equal(args.argv[0], "EVALSHA", args.argvlen[0]);
     assert_memory_equal(args.argv[1], wr_script_sha1, 40);
     assert_true(args.argvlen[2] == 1 && args.argv[2][0] == '1');
-    assert_memory_equal(args.argv[3], "weir:{00000000000000000000000000000000}:b", args.argvlen[3]);
+    assert_memory_equal(args.argv[3], "weir:{00000000000000000000000000000000}:b:1",
+                        args.argvlen[3]);
     assert_int_equal(args.argvlen[4], sizeof want);
     assert_memory_equal(args.argv[4], want, sizeof want);
 }
