@@ -12,7 +12,7 @@ import threading
 
 import pytest
 
-from serving import DEADLINE, wait_for
+from serving import DEADLINE, send, wait_for
 
 DEADLINE_MS = 200  # of a call, unless a test says otherwise
 SLACK_US = 600_000  # a machine under load wakes up late
@@ -152,7 +152,7 @@ class Redis:
         return 0
 
     def signal(self, number):
-        self.process.send_signal(number)
+        send(self.process, number)
 
     def kill(self):
         if self.process is not None:

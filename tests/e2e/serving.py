@@ -1,6 +1,7 @@
 """A daemon under test: started on free ports of its own choosing, watched by its log, ended."""
 import json
 import os
+import pathlib
 import signal
 import socket
 import subprocess
@@ -8,6 +9,14 @@ import threading
 import time
 
 DEADLINE = 20  # seconds: nothing here takes one; a loaded machine may
+
+
+def send(process, number):
+    """A signal; SIGSTOP has stopped every thread when this returns, which takes a moment where they run."""
+    process.send_signal(number)
+    if number == signal.SIGSTOP:
+        wait_for("it stands still", lambda: all(
+            p.read_text().rpartition(")")[2].split()[0] in "TtZ" for p in pathlib.Path(f"/proc/{process.pid}/task").glob("*/stat")))
 
 
 def wait_for(what, condition):
@@ -64,7 +73,7 @@ class Daemon:
         return host.strip("[]"), int(port)
 
     def signal(self, number):
-        self.process.send_signal(number)
+        send(self.process, number)
 
     def end(self):
         """SIGTERM, and the exit status."""

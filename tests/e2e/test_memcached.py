@@ -8,7 +8,7 @@ import pytest
 
 from chaos_proxy import ChaosProxy
 from redis_servers import DEADLINE_MS, SLACK_US, Driver, Redis, drive, free_port, need, used
-from serving import wait_for
+from serving import send, wait_for
 
 LONGEST_US = DEADLINE_MS * 1000 + SLACK_US
 PROGRAM = shutil.which("memcached") or "/usr/sbin/memcached"
@@ -37,7 +37,7 @@ class Memcached:
             return ""
 
     def signal(self, number):
-        self.process.send_signal(number)
+        send(self.process, number)
 
     def kill(self):
         if self.process is not None:

@@ -96,7 +96,7 @@ def test_a_failover_by_hand_under_load(build, fleet):
         fleet.sentinels[1]("SENTINEL", "FAILOVER", "main")
         wait_for("the failover", lambda: all(s.primary() == fleet.replica.port for s in fleet.sentinels))
         driver.healthy()
-        assert int(fleet.replica("EXISTS", "weir:nodes")) == 1
+        wait_for("nodes are counted there", lambda: int(fleet.replica("EXISTS", "weir:nodes")) == 1)
         assert max(s["slowest_us"] for s in driver.slices()) < LONGEST_US
         last = driver.slices()[-1]
         assert last["detail"] == "" and last["reachable"]
