@@ -83,9 +83,9 @@ def cluster():
 def hot_at(cluster, node, primary):
     """A new caller whose units lie at that primary, and his slot."""
     for i in range(100):
-        hot, before = f"{HOT}{time.time()}", set(primary("KEYS", "*:closed"))
+        hot, before = f"{HOT}{time.time()}", set(primary("KEYS", "*:closed:*"))
         assert node.resp("WEIR.CHECK", "closed", hot)[0] == 1
-        new = set(primary("KEYS", "*:closed")) - before
+        new = set(primary("KEYS", "*:closed:*")) - before
         if new:
             return hot, primary("CLUSTER", "KEYSLOT", new.pop())
     raise AssertionError("a hundred callers, none of them there")
