@@ -98,21 +98,12 @@ static void free_text(char *text)
     free(text);
 }
 
-static void free_addresses(struct wr_redis_store *store)
-{
-    for (size_t i = 0; i < store->address_count; i++) {
-        free((void *)(uintptr_t)store->addresses[i].host);
-        free((void *)(uintptr_t)store->addresses[i].path);
-    }
-    free(store->addresses);
-}
-
 static void free_store(struct wr_redis_store *store)
 {
     if (store->router != NULL && store->router->dispose != NULL)
         store->router->dispose(store);
     wr_redis_tickets_free(store);
-    free_addresses(store);
+    wr_addresses_free(store->addresses, store->address_count);
     wr_addresses_free(store->ring, 2);
     free(store->prefix);
     free(store->master);
@@ -163,37 +154,19 @@ static bool copy_text(char **out, const char *text)
     return text == NULL || *out != NULL;
 }
 
-static bool copy_addresses(struct wr_redis_store *out, const struct wr_policy_store *store)
-{
-    out->addresses = calloc(store->address_count, sizeof *out->addresses);
-    if (out->addresses == NULL)
-        return false;
-    for (size_t i = 0; i < store->address_count; i++) {
-        const struct wr_policy_address *from = &store->addresses[i];
-        char *host, *path;
-        bool ok = copy_text(&host, from->host);
-        ok = copy_text(&path, from->path) && ok;
-        out->addresses[i] =
-            (struct wr_policy_address){.host = host, .port = from->port, .path = path};
-        out->address_count++;
-        if (!ok)
-            return false;
-    }
-    return true;
-}
-
 static bool copy_policy(struct wr_redis_store *out, const struct wr_policy_store *store)
 {
     const struct wr_policy_address ring[2] = {store->self, store->dns};
 
     out->ring = wr_addresses_copy(ring, 2);
-    if (out->ring == NULL)
+    out->addresses = wr_addresses_copy(store->addresses, store->address_count);
+    if (out->ring == NULL || out->addresses == NULL)
         return false;
+    out->address_count = store->address_count;
     out->deadline_ns = store->deadline_ns;
     out->nodes_said = store->nodes == 0 ? 1 : store->nodes;
     out->state.nodes = out->nodes_said;
-    if (!copy_addresses(out, store) || !copy_text(&out->prefix, store->prefix) ||
-        !copy_text(&out->master, store->master) ||
+    if (!copy_text(&out->prefix, store->prefix) || !copy_text(&out->master, store->master) ||
         !copy_text(&out->sentinel_password, store->sentinel_password) ||
         !copy_text(&out->user, store->user) || !copy_text(&out->password, store->password) ||
         !copy_text(&out->password_file, store->password_file))
