@@ -250,10 +250,16 @@ struct wr_place wr_place_of(const struct wr_yaml *node)
     return (struct wr_place){node->line, node->column};
 }
 
+/* Standard input, or what a shell hands over as <(...): in no folder. */
+static bool is_handed_over(const char *path)
+{
+    return strcmp(path, "/dev/stdin") == 0 || strncmp(path, "/dev/fd/", 8) == 0;
+}
+
 const char *wr_path_of(const struct wr_loader *ld, const char *name, struct wr_region *region)
 {
     const char *slash = ld->path != NULL ? strrchr(ld->path, '/') : NULL;
-    bool here = name[0] == '/' || slash == NULL || strncmp(ld->path, "/dev/", 5) == 0; /* stdin */
+    bool here = name[0] == '/' || slash == NULL || is_handed_over(ld->path);
     size_t folder = here ? 0 : (size_t)(slash - ld->path) + 1;
     size_t len = strlen(name);
     char *path = wr_region_take(region, folder + len + 1, 1);

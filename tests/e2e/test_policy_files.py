@@ -1,10 +1,12 @@
 """What a policy names: files and addresses. Whatever is wrong with them is told with the line and column where the
 policy names them, by `weir check` as by the start and by a reload."""
 import os
+import pathlib
 import shutil
 import signal
 import socket
 import subprocess
+import tempfile
 
 import pytest
 
@@ -55,6 +57,19 @@ def test_paths_are_relative_to_the_policy(weir, policy):
         daemon.event("reloaded")
     finally:
         daemon.close()
+
+
+def test_a_policy_under_dev_is_in_a_folder_and_standard_input_in_none(weir):
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+        (pathlib.Path(folder) / "shop.yaml").write_text("domain: shop\ndescriptors: [{key: a}]\n")
+        text = "version: 1\nenvoy_ratelimit: [shop.yaml]\n"
+        path = pathlib.Path(folder) / "policy.yaml"
+        path.write_text(text)
+        assert run(weir, "check", "-q", path).returncode == 0
+        for name in ("-", "/dev/stdin", "/dev/fd/0"):
+            done = subprocess.run([weir, "check", "-q", name], input=text, capture_output=True, text=True, timeout=60,
+                                  cwd=folder)
+            assert done.returncode == 0, done.stderr
 
 
 BAD = [("certificate", "none.pem", "8:20", "No such file or directory"),
