@@ -59,16 +59,16 @@ def test_paths_are_relative_to_the_policy(weir, policy):
         daemon.close()
 
 
-def test_a_policy_under_dev_is_in_a_folder_and_standard_input_in_none(weir):
+def test_a_policy_under_dev_is_in_a_folder_and_standard_input_in_the_one_it_runs_in(weir):
     with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
         (pathlib.Path(folder) / "shop.yaml").write_text("domain: shop\ndescriptors: [{key: a}]\n")
-        text = "version: 1\nenvoy_ratelimit: [shop.yaml]\n"
         path = pathlib.Path(folder) / "policy.yaml"
-        path.write_text(text)
+        path.write_text("version: 1\nenvoy_ratelimit: [shop.yaml]\n")
         assert run(weir, "check", "-q", path).returncode == 0
-        for name in ("-", "/dev/stdin", "/dev/fd/0"):
-            done = subprocess.run([weir, "check", "-q", name], input=text, capture_output=True, text=True, timeout=60,
-                                  cwd=folder)
+        for name in ("/dev/stdin", "/dev/fd/0"):
+            with path.open() as standard_input:
+                done = subprocess.run([weir, "check", "-q", name], stdin=standard_input, capture_output=True, text=True,
+                                      timeout=60, cwd=folder)
             assert done.returncode == 0, done.stderr
 
 
