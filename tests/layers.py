@@ -19,9 +19,10 @@ MAY_INCLUDE = {
     "engine": ["base", "algo", "store", "policy"],
     "lib": ["base", "algo", "store", "policy", "engine", "wire"],
     "remote": ["base", "algo", "policy", "engine", "wire"],
-    "serve": ["base", "algo", "store", "policy", "engine", "wire", "lib", "remote"],
-    "doors": ["base", "algo", "store", "policy", "engine", "wire", "lib", "remote", "serve"],
-    "cli": ["base", "algo", "store", "policy", "engine", "wire", "lib", "remote", "serve", "doors"],
+    "meter": ["base", "algo", "store", "policy", "wire"],
+    "serve": ["base", "algo", "store", "policy", "engine", "wire", "lib", "remote", "meter"],
+    "doors": ["base", "algo", "store", "policy", "engine", "wire", "lib", "remote", "meter", "serve"],
+    "cli": ["base", "algo", "store", "policy", "engine", "wire", "lib", "remote", "meter", "serve", "doors"],
 }
 LINES_MAX = 500
 BANNED_NAMES = ("util", "common", "misc", "helper")

@@ -1,0 +1,58 @@
+/* ledger.h - what was used, from the cells of this host into the database.
+ *
+ * A row is what one customer has used of one quota in one window, as this node counted it: an
+ * absolute value, so that writing it twice is writing it once. A batch is a transaction with a
+ * number; each row says which one wrote it last. Over nodes, rows are added up.
+ *
+ * Units that were given back lower a row. Of a window of several days, usage_day has what each
+ * civil day added: those rows add up to the window's to the unit; which side of midnight a unit is
+ * on is known as well as flushes are frequent. */
+#ifndef WR_METER_LEDGER_H
+#define WR_METER_LEDGER_H
+
+#include "meter/database.h"
+
+#define WR_LEDGER_BATCH 4096U /* cells of a transaction: tens of milliseconds */
+#define WR_LEDGER_QUOTAS_MAX 64U
+struct wr_civil; /* algo/civil.h */
+
+#define WR_NODE_TEXT 17 /* 16 hexadecimal digits and an end */
+
+/* One window of one cell. */
+struct wr_ledger_entry {
+    int64_t customer;
+    int64_t quota;  /* wr_ledger_quota */
+    int32_t window; /* its first civil day */
+    int32_t day;    /* the civil day that what is new is put down to */
+    uint64_t used;  /* units, overage included */
+    uint64_t over;  /* of them beyond the limit */
+};
+
+/* The row of this node: made where there is none. */
+int wr_ledger_node(struct wr_database *database, const char node[WR_NODE_TEXT], int64_t now_ns,
+                   int64_t *out);
+
+/* The row of a quota: made where there is none. Another period or zone makes another quota of the
+ * same name: their windows are not comparable. */
+int wr_ledger_quota(struct wr_database *database, const char *name, const struct wr_civil *civil,
+                    const char *zone, int64_t *out);
+
+/* A batch is a transaction: begin, put, end. Each returns 0 or an error of the database, after
+ * which nothing of the batch is written. */
+struct wr_ledger_batch {
+    struct wr_database *database;
+    int64_t node, id;
+    uint64_t rows;
+};
+int wr_ledger_begin(struct wr_ledger_batch *batch, struct wr_database *database, int64_t node,
+                    int64_t now_ns);
+int wr_ledger_put(struct wr_ledger_batch *batch, const struct wr_ledger_entry *entry);
+int wr_ledger_end(struct wr_ledger_batch *batch);
+void wr_ledger_abandon(struct wr_ledger_batch *batch);
+
+/* Each row of |node| and |quota| with a window that begins on |since| or later, the older windows
+ * first. */
+int wr_ledger_each(struct wr_database *database, int64_t node, int64_t quota, int32_t since,
+                   bool (*each)(void *context, const struct wr_ledger_entry *entry), void *context);
+
+#endif

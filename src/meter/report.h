@@ -1,0 +1,81 @@
+/* report.h - what the database says was used: by customer, by day, by month, for bills; and whether
+ * it is right. Sums over the nodes in it. What was used since the last flush is in the cells only:
+ * whoever can read them (cells.h) puts it in its place. */
+#ifndef WR_METER_REPORT_H
+#define WR_METER_REPORT_H
+
+#include "meter/customers.h"
+
+/* A quota as the database knows it. */
+struct wr_report_quota {
+    int64_t id;
+    char name[65];
+    uint8_t per; /* enum wr_per */
+    char zone[65];
+};
+
+/* What a customer used of a quota in a window, or on one of its days. */
+struct wr_report_line {
+    int64_t customer;
+    char name[WR_CUSTOMER_NAME_MAX + 1]; /* and its tenant and plan as they are now */
+    char tenant[WR_CUSTOMER_NAME_MAX + 1];
+    char plan[WR_CUSTOMER_PLAN_MAX + 1];
+    struct wr_report_quota quota;
+    int32_t window; /* its first civil day */
+    int32_t day;    /* of lines by day; otherwise window */
+    uint64_t used;  /* units, overage included */
+    uint64_t over;  /* of them; 0 in lines by day */
+    unsigned nodes; /* whose rows are in it */
+};
+typedef bool wr_report_fn(void *context, const struct wr_report_line *line);
+
+/* Which lines: those that all of these are true of. */
+struct wr_report_filter {
+    int64_t customer;    /* 0: any */
+    const char *quota;   /* its name; NULL: any */
+    const char *tenant;  /* NULL: any */
+    uint8_t per;         /* enum wr_per; 0: any */
+    int32_t first, last; /* windows or days that begin from the first to the last of these */
+    bool over_only;      /* with overage */
+    int64_t most;        /* lines; 0: all */
+};
+
+/* Windows, by customer's name, quota, window. Calls |each| until it returns false. 0 or an error of
+ * the database; so all below. */
+int wr_report_windows(struct wr_database *database, const struct wr_report_filter *filter,
+                      wr_report_fn *each, void *context);
+/* Days: of windows of a day themselves, of longer ones what each day added. */
+int wr_report_days(struct wr_database *database, const struct wr_report_filter *filter,
+                   wr_report_fn *each, void *context);
+/* Customers by what they used from the first to the last day, the largest first: a line for each
+ * customer and quota. */
+int wr_report_top(struct wr_database *database, const struct wr_report_filter *filter,
+                  wr_report_fn *each, void *context);
+/* The same, by customer's name: the report of a month. */
+int wr_report_totals(struct wr_database *database, const struct wr_report_filter *filter,
+                     wr_report_fn *each, void *context);
+int wr_report_quotas(struct wr_database *database,
+                     bool (*each)(void *context, const struct wr_report_quota *quota),
+                     void *context);
+
+/* ---- is it right -------------------------------------------------------------------------------
+ */
+
+struct wr_verify {
+    uint64_t windows, customers, nodes; /* looked at */
+    uint64_t used, over;                /* their sums */
+    uint64_t wrong;                     /* lines that |say| got */
+};
+typedef void wr_verify_say_fn(void *context, const char *text);
+
+/* The file is sound, days add up to their windows, no overage is more than what was used, every row
+ * has its customer. Adds to |out|: over several databases, all of them. */
+int wr_verify_database(struct wr_database *database, struct wr_verify *out, wr_verify_say_fn *say,
+                       void *context);
+
+/* The rows of this node are what the cells in |directory| say; exact where nothing is deciding and
+ * the daemon has flushed. */
+int wr_verify_cells(struct wr_database *database, const char *directory, struct wr_verify *out,
+                    wr_verify_say_fn *say, void *context);
+
+#endif
