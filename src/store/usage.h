@@ -1,0 +1,103 @@
+/* usage.h - what each customer of a host has used of one quota: a mapped file with a cell of exact
+ * counts for each customer, never evicted. Valid after SIGKILL of any process at any instant; all
+ * that was counted is still there. Byte by byte: docs/formats/usage.md.
+ *
+ * A cell holds the last WR_USAGE_WINDOWS windows, each told by the civil day it begins on: the one
+ * that counts, and those before it, so that a late settlement goes to the window it was taken in,
+ * and a ledger that could not be written for some windows has missed nothing. What a window is and
+ * what taking means is said elsewhere (algo/quota.h); here two words per window change together. */
+#ifndef WR_STORE_USAGE_H
+#define WR_STORE_USAGE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/diag.h"
+#include "weir/weir.h"
+
+struct wr_usage; /* one process's handle; needs nothing after fork */
+struct wr_slot;
+
+#define WR_USAGE_WINDOWS 4    /* of one cell: a cache line */
+#define WR_USAGE_UNIT_BITS 44 /* of the word |used|: the day above, 20 bits */
+#define WR_USAGE_UNITS_MAX ((UINT64_C(1) << WR_USAGE_UNIT_BITS) - 1)
+
+struct wr_usage_options {
+    const char *path;
+    const char *name; /* of the quota */
+    uint32_t room;    /* of a new file: that of customers.map; one that is there is used as it is,
+                         with a warning where this is larger */
+    uint8_t per;      /* what windows are, opaque: a file with other ones is refused */
+    bool must_exist;
+};
+
+/* As wr_customers_open; there is no writer: every process counts. */
+int wr_usage_open(struct wr_usage **out, const struct wr_usage_options *options,
+                  struct wr_diag *diag);
+void wr_usage_close(struct wr_usage *usage); /* NULL is allowed */
+
+uint32_t wr_usage_room(const struct wr_usage *usage);
+uint64_t wr_usage_bytes(const struct wr_usage *usage);
+
+/* ---- on the path of a decision -------------------------------------------------------------
+ *
+ * Any number of threads and processes; one cache line; no allocation, no lock, no system call. */
+
+void wr_usage_prefetch(const struct wr_usage *usage, uint32_t number);
+
+/* A window of a cell as it was read: what wr_usage_put expects to find unchanged. */
+struct wr_usage_view {
+    uint64_t used, over; /* day << WR_USAGE_UNIT_BITS | units, and units among them that were beyond
+                            the limit; zeros: nothing was counted in that window */
+    struct wr_slot *pair; /* private, as are: */
+    uint64_t was_used, was_over;
+};
+
+/* Find the window that begins on |day| in the cell of customer |number|. False: there is no such
+ * cell. */
+bool wr_usage_find(const struct wr_usage *usage, uint32_t number, int32_t day,
+                   struct wr_usage_view *out);
+
+/* Make that window |used| and |over|, if nothing has changed since it was found. One that was not
+ * there takes the place of the window farthest from its day. False: somebody else was first; find
+ * it anew. |used| has that day. */
+bool wr_usage_put(struct wr_usage *usage, uint32_t number, const struct wr_usage_view *view,
+                  uint64_t used, uint64_t over);
+
+/* ---- the ledger's -------------------------------------------------------------------------- */
+
+struct wr_usage_window {
+    int32_t day; /* modulo 2^20, days since 1970 */
+    uint64_t units, over;
+};
+
+/* The windows of a cell in the order of their days. Returns how many, 0..WR_USAGE_WINDOWS. */
+unsigned wr_usage_read(const struct wr_usage *usage, uint32_t number,
+                       struct wr_usage_window out[WR_USAGE_WINDOWS]);
+
+/* The next cell that has changed since this was last said of it; false: no more. |*at| starts at 0
+ * and belongs to the loop. What changes from now on is said again: read it now. One thread of one
+ * process at a time. */
+bool wr_usage_dirty_next(struct wr_usage *usage, uint32_t *at, uint32_t *number);
+
+/* Say it again: it could not be written. */
+void wr_usage_mark(struct wr_usage *usage, uint32_t number);
+
+/* The next cell that was ever counted in, changed or not. */
+bool wr_usage_known_next(const struct wr_usage *usage, uint32_t *at, uint32_t *number);
+
+/* The cell has used at least so much in that window: from the ledger into a cell that a power loss
+ * has emptied. The window takes the place of an older one only. */
+void wr_usage_raise(struct wr_usage *usage, uint32_t number, const struct wr_usage_window *window);
+
+/* Was the file last brought up to the ledger in this boot of the machine? Otherwise it is new, or a
+ * power loss may have taken what was not written: raise, then say so. */
+bool wr_usage_is_restored(const struct wr_usage *usage);
+void wr_usage_set_restored(struct wr_usage *usage);
+
+/* Units that gave way to newer windows while the cell was still to be written: more windows went by
+ * than a cell holds without the ledger. */
+uint64_t wr_usage_lost_units(const struct wr_usage *usage);
+
+#endif
