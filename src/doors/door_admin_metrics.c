@@ -6,6 +6,7 @@
 #include "doors/door_admin.h"
 #include "doors/series.h"
 #include "lib/handle.h"
+#include "serve/broker.h"
 #include "serve/reservations.h"
 
 #define SAMPLE_BUCKETS 1024U
@@ -39,6 +40,7 @@ static void look(struct admin_door *door, const struct wr_handle *handle, struct
     wr_server_reloads(server, &scrape->reloads_good, &scrape->reloads_refused);
     scrape->ready = wr_server_ready(server, detail, sizeof detail);
     wr_process_look(&scrape->process);
+    scrape->peer_count = wr_broker_peers(door->service.loop->broker, scrape->peers);
 }
 
 static enum wr_exposition_form form_for(const struct wr_http_request *request)

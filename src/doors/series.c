@@ -169,6 +169,20 @@ static void lease_units(struct wr_exposition *to, const struct wr_scrape *scrape
     }
 }
 
+#define PEERS(function, value)                                                              \
+    static void function(struct wr_exposition *to, const struct wr_scrape *scrape)          \
+    {                                                                                       \
+        for (size_t i = 0; i < scrape->peer_count; i++) {                                   \
+            const struct wr_metric_labels labels = wr_label("peer", scrape->peers[i].name); \
+            wr_exposition_sample(to, &labels, scrape->peers[i].value);                      \
+        }                                                                                   \
+    }
+PEERS(ring_up, up)
+PEERS(ring_forwarded, forwarded)
+PEERS(ring_answered, answered)
+PEERS(ring_late, late)
+PEERS(ring_handed_over, handed_over)
+
 /* ---- the rest ------------------------------------------------------------------------------- */
 
 static void reloads(struct wr_exposition *to, const struct wr_scrape *scrape)
@@ -315,6 +329,20 @@ static const struct series {
       "Units of shared limits that were leased to this node: granted, spent by this daemon, "
       "returned unspent."},
      lease_units},
+    {{"weir_ring_peer_up", WR_GAUGE,
+      "1 as long as every loop reaches this node of the ring, and it answers."},
+     ring_up},
+    {{"weir_ring_forwarded", WR_COUNTER,
+      "Commands sent to a node of the ring for keys that it owns."},
+     ring_forwarded},
+    {{"weir_ring_answered", WR_COUNTER, "Of those sent to it, answered within the deadline."},
+     ring_answered},
+    {{"weir_ring_late", WR_COUNTER,
+      "Of those sent to it, answered after the deadline; what that took is given back."},
+     ring_late},
+    {{"weir_ring_handed_over", WR_COUNTER,
+      "Keys that this node counted and has handed over to that one."},
+     ring_handed_over},
     {{"weir_reservations_open", WR_GAUGE,
       "Reservations remembered, to be settled or released; expired ones until they are swept."},
      reservations},

@@ -3,6 +3,7 @@
 #define WR_DOORS_SERIES_H
 
 #include "doors/process.h"
+#include "engine/backend.h"
 #include "serve/totals.h"
 #include "store/arena.h"
 #include "wire/exposition.h"
@@ -23,6 +24,8 @@ struct wr_scrape {
     uint64_t generation, reloads_good, reloads_refused;
     bool ready;
     struct wr_process_use process;
+    struct wr_backend_peer peers[WR_BACKEND_PEERS_MAX]; /* of a ring */
+    size_t peer_count;
 };
 
 void wr_series_write(struct wr_exposition *to, const struct wr_scrape *scrape);

@@ -98,6 +98,16 @@ struct wr_backend_news {
     bool grave; /* somebody should look at it */
 };
 
+#define WR_BACKEND_PEERS_MAX 64
+
+/* What another node has been asked and given by this one; for metrics. */
+struct wr_backend_peer {
+    char name[128];
+    bool up;
+    uint64_t forwarded, answered, late; /* commands for its keys; answers in time, and after it */
+    uint64_t handed_over;               /* keys */
+};
+
 struct wr_backend_ops {
     const char *name; /* redis, sentinel, cluster, memcached, ring */
     /* Decide |call|, all or none. call->done is called exactly once: within the store's deadline,
@@ -124,6 +134,9 @@ struct wr_backend_ops {
     void (*leave)(void *backend, void (*left)(void *context), void *context);
     /* The next of them; false: there is none. In one of the process's loops each. */
     bool (*news)(void *backend, struct wr_backend_news *out);
+    /* The other nodes, as all loops of the process have to do with them; of the ring. Returns how
+     * many. */
+    size_t (*peers)(const void *backend, struct wr_backend_peer out[WR_BACKEND_PEERS_MAX]);
 };
 
 #endif

@@ -211,7 +211,7 @@ static const struct wr_backend_ops ops[] = {
                            leave},
     [WR_STORE_CLUSTER] = {"cluster", take, refund, force, drop, state, close_backend, NULL, leave},
     [WR_STORE_RING] = {"ring", take, refund, force, drop, state, close_backend, wr_ring_own,
-                       wr_ring_leave, wr_ring_news},
+                       wr_ring_leave, wr_ring_news, wr_ring_peers},
 };
 
 static const struct wr_redis_router *const routers[] = {

@@ -126,9 +126,6 @@ static bool start(struct wr_redis_store *store)
     ring->scratch = malloc(WR_RESP_INLINE_MAX);
     if (ring->scratch == NULL || !wr_ring_peers_start(ring))
         return false;
-    ring->keys = wr_ring_keys_get(wr_ring_self(ring)->id);
-    if (ring->keys == NULL)
-        return false;
     why = wr_ring_listen(ring);
     if (why != NULL)
         wr_redis_note(store, NULL, why);
@@ -253,6 +250,14 @@ void wr_ring_own(void *backend, const struct wr_engine *engine)
 bool wr_ring_news(void *backend, struct wr_backend_news *out)
 {
     return wr_ring_news_next(wr_ring_keys_news(wr_ring_of(backend)->keys), out);
+}
+
+size_t wr_ring_peers(const void *backend, struct wr_backend_peer out[WR_BACKEND_PEERS_MAX])
+{
+    const struct wr_redis_store *store = backend;
+
+    return wr_ring_counts_read(wr_ring_keys_counts(wr_ring_of(store)->keys), out,
+                               WR_BACKEND_PEERS_MAX);
 }
 
 void wr_ring_clock(void *backend, int64_t (*now_ns)(void *context), void *context)

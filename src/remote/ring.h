@@ -17,6 +17,7 @@ const char *wr_ring_probe(const struct wr_policy_address *self);
 void wr_ring_own(void *backend, const struct wr_engine *engine);
 void wr_ring_leave(void *backend, void (*left)(void *context), void *context);
 bool wr_ring_news(void *backend, struct wr_backend_news *out);
+size_t wr_ring_peers(const void *backend, struct wr_backend_peer out[WR_BACKEND_PEERS_MAX]);
 
 /* Tests: what time it is for keys owned here. NULL: the arena's clock. */
 void wr_ring_clock(void *backend, int64_t (*now_ns)(void *context), void *context);

@@ -231,6 +231,16 @@ void wr_ring_on_check(uv_check_t *check)
     (void)uv_idle_stop(&ring->idle);
 }
 
+/* ---- what is asked of others ----------------------------------------------------------------- */
+
+static void count(const struct wr_redis_ticket *ticket, enum wr_ring_counter what)
+{
+    const struct wr_ring_peer *peer = wr_ring_peer_of(wr_ring_of(ticket->store), ticket->node);
+
+    if (peer != NULL)
+        wr_ring_counts_add(peer->count, what, 1);
+}
+
 /* ---- redirections ---------------------------------------------------------------------------- */
 
 static void send_paused(struct wr_redis_queue *queue)
@@ -260,6 +270,7 @@ bool wr_ring_redirected(struct wr_redis_store *store, struct wr_redis_ticket *ti
     char host[WR_REDIS_HOST_MAX];
     uint16_t slot, port;
 
+    count(ticket, WR_RING_ANSWERED);
     if (error == WR_REDIS_TRYAGAIN) {
         pause_ticket(ring, ticket);
         return true;
@@ -311,6 +322,7 @@ size_t wr_ring_encode(struct wr_redis_store *store, struct wr_redis_ticket *tick
     len = wr_ring_ask_write(bytes, sizeof bytes, &ask);
     if (len == 0 || !wr_redis_reserve_scratch(store, len + 128))
         return 0;
+    count(ticket, WR_RING_FORWARDED);
     return wr_ring_command(store->scratch, store->scratch_size, "WEIR.RING.TAKE", bytes, len);
 }
 
@@ -343,6 +355,7 @@ enum wr_script_result wr_ring_decode(struct wr_redis_ticket *ticket, const struc
     unsigned at = 0;
 
     *passed = false;
+    count(ticket, ticket->late ? WR_RING_LATE : WR_RING_ANSWERED);
     if (reply->type != REDIS_REPLY_STRING ||
         !wr_ring_answer_read((struct weir_slice){reply->str, reply->len}, &out))
         return WR_SCRIPT_NONSENSE;

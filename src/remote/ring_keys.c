@@ -19,6 +19,7 @@
 #include <uv.h>
 
 #include "base/siphash.h"
+#include "remote/ring_counts.h"
 #include "remote/ring_news.h"
 
 #define WAYS 16
@@ -57,6 +58,7 @@ struct wr_ring_keys {
     unsigned synced_count;
     const void *mover;
     struct wr_ring_news *news;
+    struct wr_ring_counts *counts;
 };
 
 static pthread_mutex_t all_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -69,6 +71,7 @@ static void free_keys(struct wr_ring_keys *keys)
     free(keys->entries);
     free(keys->kinds);
     wr_ring_news_free(keys->news);
+    wr_ring_counts_free(keys->counts);
     free(keys);
 }
 
@@ -81,7 +84,9 @@ static struct wr_ring_keys *make(const char *id)
     keys->entries = calloc((size_t)SETS * WAYS, sizeof *keys->entries);
     keys->kinds = calloc(KINDS_MAX, sizeof *keys->kinds);
     keys->news = wr_ring_news_new();
+    keys->counts = wr_ring_counts_new();
     if (keys->entries == NULL || keys->kinds == NULL || keys->news == NULL ||
+        keys->counts == NULL ||
         getrandom(&keys->secret, sizeof keys->secret, 0) != (ssize_t)sizeof keys->secret) {
         free_keys(keys);
         return NULL;
@@ -276,6 +281,11 @@ void wr_ring_keys_mark(struct wr_ring_keys *keys, const unsigned char tag[WR_TAG
 struct wr_ring_news *wr_ring_keys_news(const struct wr_ring_keys *keys)
 {
     return keys->news;
+}
+
+struct wr_ring_counts *wr_ring_keys_counts(const struct wr_ring_keys *keys)
+{
+    return keys->counts;
 }
 
 enum wr_ring_status wr_ring_keys_status(struct wr_ring_keys *keys)

@@ -163,6 +163,17 @@ static bool is_missing(struct wr_ring_peer *peer)
     return peer->missing;
 }
 
+/* Whether keys that are its can be asked for there. */
+static void count_up(struct wr_ring_peer *peer)
+{
+    bool up = peer->ring != NULL && peer->standing == WR_RING_ALIVE && !peer->missing &&
+              peer->node->link != NULL && wr_redis_link_is_up(peer->node->link);
+
+    if (up != peer->up)
+        wr_ring_counts_up(peer->count, up);
+    peer->up = up;
+}
+
 void wr_ring_tell(struct wr_ring *ring)
 {
     const struct wr_ring_peer *missing = NULL, *denied = NULL;
@@ -173,6 +184,7 @@ void wr_ring_tell(struct wr_ring *ring)
         struct wr_ring_peer *peer = &ring->peers[i];
         if (is_missing(peer))
             missing = peer;
+        count_up(peer);
         if (peer->ring != NULL && peer->denied)
             denied = peer;
         alone = alone && (peer->ring == NULL || peer->standing != WR_RING_ALIVE);

@@ -52,7 +52,7 @@ static void settle(struct wr_ring *ring, bool there)
         wr_ring_keys_mark(ring->keys, ring->tags[i], there ? WR_RING_UNKNOWN : WR_RING_HERE);
     }
     wr_ring_keys_unlock(ring->keys);
-    ring->tag_count = 0;
+    ring->tag_count = ring->key_count = 0;
 }
 
 static void next_target(struct wr_ring *ring)
@@ -68,6 +68,8 @@ static void on_put(void *context, struct wr_redis_link *link, const struct redis
     (void)link;
 
     ring->putting = false;
+    if (there)
+        wr_ring_counts_add(ring->peers[ring->target].count, WR_RING_HANDED_OVER, ring->key_count);
     settle(ring, there);
     if (!there) {
         ring->incomplete = true;
@@ -97,6 +99,7 @@ static size_t add_items(struct wr_ring *ring, const struct wr_ring_found *found,
         item.word = state.word;
         item.stamps = state.stamps;
         memcpy(item.stamp, state.stamp, state.stamps * sizeof item.stamp[0]);
+        ring->key_count++;
         len += wr_ring_item_write(bytes + len, BYTES_MAX - len, &item);
     }
     return len;

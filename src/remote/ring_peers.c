@@ -96,6 +96,8 @@ static bool open_peer(struct wr_ring *ring, const char *host, uint16_t port)
     peer->node = wr_redis_node_open(ring->store, &address);
     if (peer->node == NULL)
         peer->ring = NULL;
+    else
+        peer->count = wr_ring_counts_join(wr_ring_keys_counts(ring->keys), peer->id);
     return peer->node != NULL;
 }
 
@@ -104,6 +106,9 @@ static void close_peer(struct wr_ring_peer *peer)
     struct wr_redis_node *node = peer->node;
     struct wr_ring *ring = peer->ring;
 
+    if (peer->up)
+        wr_ring_counts_up(peer->count, false);
+    wr_ring_counts_leave(wr_ring_keys_counts(ring->keys), peer->count);
     *peer = (struct wr_ring_peer){0};
     wr_redis_node_close(node);
     if (ring->store->closing)
@@ -290,8 +295,6 @@ static void say_resolved(struct wr_ring *ring, const char *error)
     char what[96];
     bool alone = true;
 
-    if (ring->keys == NULL)
-        return;
     for (unsigned i = 1; i < WR_RING_PEERS_MAX; i++)
         alone = alone && ring->peers[i].ring == NULL;
     ring->nameless = error != NULL && alone;
@@ -346,6 +349,9 @@ bool wr_ring_peers_start(struct wr_ring *ring)
     if (!fill(ring, self, store->ring[0].host, store->ring[0].port))
         return false;
     self->standing = WR_RING_ALIVE;
+    ring->keys = wr_ring_keys_get(self->id);
+    if (ring->keys == NULL)
+        return false;
     for (size_t i = 0; i < store->address_count; i++)
         if (!open_peer(ring, store->addresses[i].host, store->addresses[i].port))
             return false;

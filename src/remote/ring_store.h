@@ -8,6 +8,7 @@
  *   ring_keys.c     what is counted here, for handing over
  *   ring_move.c     handing over
  *   ring_news.c     what is to be told of them
+ *   ring_counts.c   what is counted of them
  *   ring_serve.c    the listener
  *   ring_commands.c what other nodes say on it */
 #ifndef WR_REMOTE_RING_STORE_H
@@ -18,6 +19,7 @@
 #include "remote/redis_store.h"
 #include "remote/resolve.h"
 #include "remote/ring.h"
+#include "remote/ring_counts.h"
 #include "remote/ring_keys.h"
 #include "remote/ring_news.h"
 #include "wire/resp.h"
@@ -45,6 +47,7 @@ struct wr_ring_peer {
     uint16_t port;
     struct wr_sip sip;          /* after its id: of rendezvous hashing */
     struct wr_redis_node *node; /* NULL: this node itself */
+    struct wr_ring_count *count;
     enum wr_ring_standing standing;
     enum wr_ring_status status;
     uint64_t incarnation;
@@ -55,6 +58,7 @@ struct wr_ring_peer {
     bool missing;  /* it did not answer, and has said nothing since */
     bool heard;    /* since the last beat */
     bool asked;    /* a hello is under way */
+    bool up;       /* said so to |count| */
     bool named;    /* dns: it is among the addresses */
     bool routed;   /* keys that it owns are asked for there */
     bool targeted; /* keys that it would own are on their way there */
@@ -90,7 +94,8 @@ struct wr_ring {
     unsigned target;    /* whose keys are being looked for */
     bool moving;        /* this loop hands over, */
     bool putting;       /* and a PUT is under way: */
-    unsigned tag_count; /* its tags */
+    unsigned tag_count; /* its tags, */
+    unsigned key_count; /* and how many states they have */
     unsigned char tags[WR_RING_ITEMS_MAX][WR_TAG_BYTES];
     int64_t left_ns; /* when this loop saw that the process had left; 0: it has not */
     void (*left)(void *context);

@@ -52,6 +52,10 @@ struct wr_broker *wr_broker_new(struct wr_loop *loop);
 /* The loop's policy has changed, or is its first: open its store, or keep the one that is open. */
 void wr_broker_follow(struct wr_broker *broker);
 
+/* The other nodes of its store's ring, as the process has to do with them. Returns how many. */
+size_t wr_broker_peers(const struct wr_broker *broker,
+                       struct wr_backend_peer out[WR_BACKEND_PEERS_MAX]);
+
 /* No more leases; those that there are go back. */
 void wr_broker_drain(struct wr_broker *broker);
 /* Is something on its way that the end should wait for? */

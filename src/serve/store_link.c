@@ -133,6 +133,12 @@ void wr_store_link_heard(struct wr_store_link *link, enum wr_remote_result resul
     wr_store_link_look(link);
 }
 
+size_t wr_store_link_peers(const struct wr_store_link *link,
+                           struct wr_backend_peer out[WR_BACKEND_PEERS_MAX])
+{
+    return link->ops->peers != NULL ? link->ops->peers(link->backend, out) : 0;
+}
+
 unsigned wr_store_link_nodes(const struct wr_store_link *link)
 {
     return link->nodes;

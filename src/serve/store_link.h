@@ -51,6 +51,10 @@ void wr_store_link_force(struct wr_store_link *link, const struct wr_remote_char
                          int64_t units, int64_t now_ns);
 void wr_store_link_drop(struct wr_store_link *link, const struct wr_remote_charge *charge);
 
+/* The other nodes of a ring; 0: it is none. */
+size_t wr_store_link_peers(const struct wr_store_link *link,
+                           struct wr_backend_peer out[WR_BACKEND_PEERS_MAX]);
+
 /* How many share the store, as last known. */
 unsigned wr_store_link_nodes(const struct wr_store_link *link);
 

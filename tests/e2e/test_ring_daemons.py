@@ -20,7 +20,7 @@ def policy(ports, number, limits, threads=1):
 
 class Ring:
     def __init__(self, weir, directory, limit, threads=1):
-        ports = [free_port() for _ in range(3)]
+        self.ports = ports = [free_port() for _ in range(3)]
         limits = f"  - {{name: shared, shared: true, by: [api_key], when_store_gone: closed, {limit}}}\n"
         self.nodes = [Node(weir, directory / f"weir{n}.yaml", policy(ports, n, limits, threads)) for n in range(3)]
 
@@ -63,3 +63,36 @@ def test_each_caller_has_one_limit_and_a_node_that_ends_hands_it_over(ring):
     ring.settle(1)
     for key in keys:
         assert sum(passed(ring.nodes[0], key) for _ in range(UNITS)) == UNITS - UNITS // 2
+
+
+def of(node, what, peer):
+    return node.metrics()[f'weir_ring_{what}{{peer="{peer}"}}']
+
+
+def test_each_peer_has_its_metrics(weir, tmp_path):
+    ring = Ring(weir, tmp_path, f"rate: {UNITS}/day", threads=2)
+    try:
+        ring.settle(3)
+        first, second, third = ring.nodes
+        names = [f"127.0.0.1:{port}" for port in ring.ports]
+        found = {k: v for k, v in first.metrics().items() if k.startswith("weir_ring_")}
+        assert found == {f'weir_ring_{what}{{peer="{name}"}}': int(what == "peer_up") for name in names[1:] for what in
+                         ("peer_up", "forwarded_total", "answered_total", "late_total", "handed_over_total")}
+        for i in range(100):
+            assert passed(first, f"caller{i}")
+        forwarded = [of(first, "forwarded_total", name) for name in names[1:]]
+        assert all(forwarded) and sum(forwarded) < 100
+        assert [of(first, "answered_total", name) for name in names[1:]] == forwarded
+        # Who leaves hands its keys to the others, and gets them back when it is there again.
+        third.daemon.signal(signal.SIGTERM)
+        assert third.daemon.process.wait(30) == 0
+        wait_for("it is down", lambda: of(first, "peer_up", names[2]) == 0)
+        assert of(first, "peer_up", names[1]) == 1
+        ring.nodes[2] = Node(weir, tmp_path / "weir2.yaml", third.path.read_text())
+        ring.settle(3)
+        wait_for("its keys are its again", lambda: sum(of(node, "handed_over_total", names[2]) for node in (first, second)) ==
+                 forwarded[1])
+        wait_for("it is up", lambda: of(first, "peer_up", names[2]) == 1)
+        assert [of(first, "late_total", name) for name in names[1:]] == [0, 0]
+    finally:
+        ring.close()

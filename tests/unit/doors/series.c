@@ -61,6 +61,9 @@ static void test_each_value_in_its_place(void **state)
     const char *text;
     (void)state;
 
+    s.peer_count = 2;
+    s.peers[0] = (struct wr_backend_peer){"10.0.0.2:7946", true, 80, 81, 82, 83};
+    s.peers[1] = (struct wr_backend_peer){"[::1]:1", false, 0, 0, 0, 84};
     s.counted.outcome[WEIR_ALLOW] = 30;
     s.counted.outcome[WEIR_DELAY] = 31;
     s.counted.outcome[WEIR_DENY] = 32;
@@ -142,6 +145,13 @@ static void test_each_value_in_its_place(void **state)
     has_line(text, "weir_lease_units_total{what=\"granted\"} 70");
     has_line(text, "weir_lease_units_total{what=\"spent\"} 71");
     has_line(text, "weir_lease_units_total{what=\"returned\"} 72");
+    has_line(text, "weir_ring_peer_up{peer=\"10.0.0.2:7946\"} 1");
+    has_line(text, "weir_ring_forwarded_total{peer=\"10.0.0.2:7946\"} 80");
+    has_line(text, "weir_ring_answered_total{peer=\"10.0.0.2:7946\"} 81");
+    has_line(text, "weir_ring_late_total{peer=\"10.0.0.2:7946\"} 82");
+    has_line(text, "weir_ring_handed_over_total{peer=\"10.0.0.2:7946\"} 83");
+    has_line(text, "weir_ring_peer_up{peer=\"[::1]:1\"} 0");
+    has_line(text, "weir_ring_handed_over_total{peer=\"[::1]:1\"} 84");
     has_line(text, "weir_log_refusals_suppressed_total 34");
     has_line(text, "weir_reservations_open 41");
     has_line(text, "weir_reservations_max 42");
