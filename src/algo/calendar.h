@@ -12,6 +12,7 @@ enum wr_calendar {
     WR_CALENDAR_WEEK = 1,
     WR_CALENDAR_MONTH = 2,
     WR_CALENDAR_YEAR = 3,
+    WR_CALENDAR_CIVIL = 4, /* of a time zone: civil.h, not here */
 };
 #define WR_CALENDAR_MAX 3
 

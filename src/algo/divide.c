@@ -41,6 +41,9 @@ bool wr_limit_divide(struct wr_limit *out, const struct wr_limit *limit, int64_t
     }
     if (limit->algo == WR_TOKEN_BUCKET || limit->algo == WR_LEAKY_BUCKET)
         wrong = divide_bucket(out, limit, nodes);
+    else if (limit->calendar == WR_CALENDAR_CIVIL)
+        wrong = wr_limit_make_civil(out, &limit->civil, part(limit->units, nodes),
+                                    limit->count_denied != 0);
     else if (limit->calendar != WR_CALENDAR_NONE)
         wrong = wr_limit_make_calendar(out, (enum wr_calendar)limit->calendar,
                                        part(limit->units, nodes), limit->count_denied != 0);

@@ -25,6 +25,7 @@
  * Source: folklore; the boundary is described in "How we built rate limiting capable of scaling to
  * millions of domains", Cloudflare 2017. */
 #include "algo/fixed_window.h"
+#include "algo/period.h"
 #include "algo/window.h"
 
 struct view {
@@ -35,12 +36,11 @@ struct view {
 /* As wr_window_at, for periods of different lengths. */
 static struct wr_window period_at(const struct wr_limit *limit, uint64_t state, int64_t moment_ns)
 {
-    enum wr_calendar calendar = (enum wr_calendar)limit->calendar;
-    struct wr_period period = wr_calendar_at(calendar, moment_ns);
+    struct wr_period period = wr_limit_period_at(limit, moment_ns);
     struct wr_window window = {.age = wr_window_age(period.index, state, 64U - limit->count_bits)};
 
     if (window.age == -1)
-        period = wr_calendar_period(calendar, period.index + 1);
+        period = wr_limit_period(limit, period.index + 1);
     window.set_back = window.age < -1;
     window.age = wr_max_i64(0, window.age);
     window.index = period.index;
@@ -143,7 +143,7 @@ static uint64_t carry(const struct wr_limit *limit, const struct wr_limit *old, 
 
     if (old->algo == WR_FIXED_WINDOW) {
         struct view v = view_at(old, state, moment_ns);
-        if (old->window_ns == limit->window_ns && old->calendar == limit->calendar)
+        if (wr_limit_same_windows(old, limit))
             return word(limit, v.window.index, v.count);
         return word(limit, here, wr_min_u64(v.count, units));
     }

@@ -206,6 +206,29 @@ const char *wr_limit_make_calendar(struct wr_limit *out, enum wr_calendar calend
     return problem;
 }
 
+const char *wr_limit_make_civil(struct wr_limit *out, const struct wr_civil *civil, int64_t units,
+                                bool count_denied)
+{
+    static const int64_t longest_days[] = {
+        [WR_PER_DAY] = 2, [WR_PER_WEEK] = 8, [WR_PER_MONTH] = 32};
+
+    *out = (struct wr_limit){0};
+    if (!wr_civil_valid(civil))
+        return "no such windows";
+    if (units < 0)
+        return "the number of units must not be negative";
+    if (units > WR_CIVIL_UNITS_MAX)
+        return "a quota counts at most 1099511627775 units";
+    out->algo = WR_FIXED_WINDOW;
+    out->calendar = WR_CALENDAR_CIVIL;
+    out->count_denied = count_denied;
+    out->units = units;
+    out->window_ns = longest_days[civil->per] * WR_NS_PER_DAY;
+    out->civil = *civil;
+    make_counts(out);
+    return NULL;
+}
+
 bool wr_limit_valid(const struct wr_limit *limit)
 {
     struct wr_limit again;
@@ -217,7 +240,9 @@ bool wr_limit_valid(const struct wr_limit *limit)
         again = limit->algo == WR_LEASE ? wr_lease_limit() : wr_told_limit();
         return memcmp(&again, limit, sizeof again) == 0;
     }
-    if (limit->calendar != WR_CALENDAR_NONE)
+    if (limit->calendar == WR_CALENDAR_CIVIL)
+        problem = wr_limit_make_civil(&again, &limit->civil, limit->units, denied);
+    else if (limit->calendar != WR_CALENDAR_NONE)
         problem =
             wr_limit_make_calendar(&again, (enum wr_calendar)limit->calendar, limit->units, denied);
     else

@@ -30,6 +30,7 @@
 #include <stdint.h>
 
 #include "algo/calendar.h"
+#include "algo/civil.h"
 #include "base/arith.h"
 #include "base/units.h"
 
@@ -55,6 +56,7 @@ enum wr_algo {
 #define WR_SLIDING_WINDOW_UNITS_MAX \
     ((INT64_C(1) << 24) - 1) /* two counts and an index in 64 bits */
 #define WR_FIXED_WINDOW_UNITS_MAX ((INT64_C(1) << 32) - 1)
+#define WR_CIVIL_UNITS_MAX ((INT64_C(1) << 40) - 1)
 #define WR_LOG_UNITS_MAX INT64_C(10000)   /* stamps a key: a decision may walk them all */
 #define WR_CONCURRENCY_MAX INT64_C(10000) /* places */
 
@@ -81,12 +83,16 @@ struct wr_limit {
     uint8_t count_denied; /* 1: refused requests are charged as well */
     uint8_t calendar;     /* fixed windows: enum wr_calendar; otherwise, and on the clock, 0 */
     uint8_t zero[4];
-    int64_t units;         /* N: per window, or places; 0 refuses everything */
-    int64_t window_ns;     /* W; for concurrency the longest hold of a place */
-    int64_t burst;         /* token bucket: capacity B; leaky bucket: queue Q; else 0 */
-    struct wr_scale scale; /* buckets; else zeros */
-    int64_t tick_ns;       /* lists of stamps: resolution of a stamp, divides window_ns; else 0 */
+    int64_t units;     /* N: per window, or places; 0 refuses everything */
+    int64_t window_ns; /* W; for concurrency the longest hold of a place */
+    int64_t burst;     /* token bucket: capacity B; leaky bucket: queue Q; else 0 */
+    union {
+        struct wr_scale scale; /* buckets; else zeros, but with */
+        struct wr_civil civil; /* WR_CALENDAR_CIVIL: its windows */
+    };
+    int64_t tick_ns; /* lists of stamps: resolution of a stamp, divides window_ns; else 0 */
 };
+static_assert(sizeof(struct wr_civil) == sizeof(struct wr_scale), "one fills the other");
 static_assert(sizeof(struct wr_limit) == 64, "a class of the arena is one cache line");
 
 /* Fill |out| for |algo| from numbers that a person wrote. |burst| < 0: the algorithm's default.
@@ -98,6 +104,11 @@ const char *wr_limit_make(struct wr_limit *out, enum wr_algo algo, int64_t units
 /* The same for a fixed window that is a week, month or year of the calendar. */
 const char *wr_limit_make_calendar(struct wr_limit *out, enum wr_calendar calendar, int64_t units,
                                    bool count_denied);
+
+/* The same by civil time. A window's state is a word like others'; where counts are billed on, see
+ * quota.h. |units| up to WR_CIVIL_UNITS_MAX. */
+const char *wr_limit_make_civil(struct wr_limit *out, const struct wr_civil *civil, int64_t units,
+                                bool count_denied);
 
 /* The part of |limit| that one of |nodes| (>= 1) may let through by itself: divided, at least 1.
  * False, which no limit of a policy comes to: there is none. */

@@ -23,6 +23,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "algo/period.h"
 #include "algo/window.h"
 #include "base/arith.h"
 #include "base/units.h"
@@ -72,9 +73,9 @@ size_t wr_mc_charge_key(const struct wr_mc_charge *charge, const char *prefix, u
     if (!wr_mc_is_count(&charge->limit))
         len = snprintf(out, WR_MC_KEY_MAX + 1, "%s:%s:%s", prefix, tag, asked->name);
     else /* windows of another length are counted apart */
-        len = snprintf(out, WR_MC_KEY_MAX + 1, "%s:%s:%s:%" PRId64 ".%u:%" PRIu64, prefix, tag,
-                       asked->name, charge->limit.window_ns / WR_NS_PER_MS, charge->limit.calendar,
-                       index);
+        len = snprintf(out, WR_MC_KEY_MAX + 1, "%s:%s:%s:%" PRId64 ".%" PRId64 ":%" PRIu64, prefix,
+                       tag, asked->name, charge->limit.window_ns / WR_NS_PER_MS,
+                       wr_limit_windows_id(&charge->limit), index);
     return len < 0 ? 0 : wr_min_u64((size_t)len, WR_MC_KEY_MAX);
 }
 
@@ -87,7 +88,7 @@ static void find_window(struct wr_mc_charge *charge, int64_t now_ns)
     int64_t moment_ns = wr_moment_ns(now_ns);
 
     if (limit->calendar != WR_CALENDAR_NONE) {
-        struct wr_period period = wr_calendar_at((enum wr_calendar)limit->calendar, moment_ns);
+        struct wr_period period = wr_limit_period_at(limit, moment_ns);
         charge->index = period.index;
         charge->end_ns = period.end_ns;
     } else {

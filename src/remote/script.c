@@ -20,6 +20,7 @@
 #include <string.h>
 
 #include "algo/leasing.h"
+#include "algo/period.h"
 #include "algo/ticks.h"
 #include "remote/script_limit.h"
 
@@ -127,7 +128,7 @@ static bool put_parameters(struct wr_script_args *args, const struct wr_remote_c
         return false;
     } else if (limit->algo <= WR_SLIDING_WINDOW) {
         if (limit->calendar != WR_CALENDAR_NONE)
-            p[1] = limit->calendar;
+            p[1] = wr_limit_windows_id(limit);
         p[2] = (INT64_C(1) << limit->count_bits) - 1;
     }
     for (unsigned i = 0; i < 4; i++)
@@ -138,12 +139,11 @@ static bool put_parameters(struct wr_script_args *args, const struct wr_remote_c
 static void put_boundaries(struct wr_script_args *args, const struct wr_limit *limit,
                            int64_t about_ns)
 {
-    enum wr_calendar calendar = (enum wr_calendar)limit->calendar;
-    struct wr_period here = wr_calendar_at(calendar, wr_moment_ns(about_ns));
+    struct wr_period here = wr_limit_period_at(limit, wr_moment_ns(about_ns));
 
     put_number(args, here.start_ns / WR_NS_PER_US);
     put_number(args, here.end_ns / WR_NS_PER_US);
-    put_number(args, wr_calendar_period(calendar, here.index + 1).end_ns / WR_NS_PER_US);
+    put_number(args, wr_limit_period(limit, here.index + 1).end_ns / WR_NS_PER_US);
 }
 
 static void put_place(struct wr_script_args *args, uint64_t place)

@@ -12,6 +12,7 @@
 
 #include "algo/concurrency.h"
 #include "algo/leasing.h"
+#include "algo/period.h"
 #include "algo/sliding_log.h"
 #include "algo/ticks.h"
 #include "remote/script.h"
@@ -142,7 +143,7 @@ bool wr_script_window(struct wr_remote_charge *charge, const int64_t *field, int
     struct wr_take out;
 
     if (limit->calendar != WR_CALENDAR_NONE) {
-        struct wr_period period = wr_calendar_at((enum wr_calendar)limit->calendar, start_ns);
+        struct wr_period period = wr_limit_period_at(limit, start_ns);
         index = period.index;
         end_ns = period.end_ns;
     } else {
