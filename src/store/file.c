@@ -1,31 +1,18 @@
-/* file.c - making and opening the arena's file.
- *
- * Problem. Two processes may create the arena at once, and one may be killed in between: nobody
- * must ever see half an arena, and all must end up in the same one.
- *
- * Idea. The file is made without a name (O_TMPFILE; a temporary name where the file system has no
- * such files), all its blocks reserved and its header written; then link() gives it its name, which
- * succeeds for one process only. The others open that one's.
- *
- * Rejected: rename(), which replaces an arena that others already use; O_EXCL with a "ready" mark,
- * which a kill leaves unready for ever. */
+/* file.c - the arena's file: its header, and where it lies. How a file is made whole or not at all
+ * is in whole.c. */
 #include "store/file.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <linux/magic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
-#include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
 #include "base/clock.h"
-
-#define FILE_MODE 0660 /* the workers of a server are often of its group */
-#define PATH_BYTES 4096
+#include "store/whole.h"
 
 static int fail(struct wr_diag *diag, int error, const char *what)
 {
@@ -55,8 +42,9 @@ static bool fill_header(struct wr_header *header, const struct wr_arena_options 
 }
 
 /* Reserve all blocks of the empty file |fd| and make an arena of it. */
-static int fill(int fd, const struct wr_arena_options *options, struct wr_diag *diag)
+static int fill(int fd, const void *context, struct wr_diag *diag)
 {
+    const struct wr_arena_options *options = context;
     struct wr_header header;
     int rc;
 
@@ -65,133 +53,12 @@ static int fill(int fd, const struct wr_arena_options *options, struct wr_diag *
         return WEIR_EFORMAT;
     }
     memset(&header, 0, sizeof header);
-    rc = posix_fallocate(fd, 0, (off_t)options->size_bytes);
-    if (rc != 0) {
-        wr_diag_add(diag, WR_ERROR, 0, 0, "%llu bytes cannot be reserved: %s",
-                    (unsigned long long)options->size_bytes, strerror(rc));
-        return WEIR_EIO;
-    }
+    rc = wr_whole_reserve(fd, options->size_bytes, diag);
+    if (rc != 0)
+        return rc;
     if (!fill_header(&header, options) ||
         pwrite(fd, &header, sizeof header, 0) != (ssize_t)sizeof header)
         return fail(diag, WEIR_EIO, "the header cannot be written");
-    return 0;
-}
-
-/* The directory of |path| into |out|. */
-static void directory_of(const char *path, char out[PATH_BYTES])
-{
-    const char *slash = strrchr(path, '/');
-    size_t len = slash == NULL ? 0 : (size_t)(slash - path);
-
-    if (slash == NULL)
-        (void)snprintf(out, PATH_BYTES, ".");
-    else
-        (void)snprintf(out, PATH_BYTES, "%.*s", (int)(len == 0 ? 1 : len), path);
-}
-
-/* A new file without a name, or with the name written to |temporary|. */
-static int new_file(const char *path, char temporary[PATH_BYTES])
-{
-    uint64_t random = 0;
-    int fd;
-
-    directory_of(path, temporary);
-    fd = open(temporary, O_TMPFILE | O_RDWR | O_CLOEXEC, FILE_MODE);
-    temporary[0] = '\0';
-    if (fd >= 0 && access("/proc/self/fd", X_OK) == 0)
-        return fd;
-    if (fd >= 0)
-        (void)close(fd); /* could not be named later */
-    else if (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL)
-        return -1;
-    if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random)
-        return -1;
-    if (snprintf(temporary, PATH_BYTES, "%s.%016llx.new", path, (unsigned long long)random) >=
-        PATH_BYTES) {
-        temporary[0] = '\0';
-        errno = ENAMETOOLONG;
-        return -1;
-    }
-    fd = open(temporary, O_CREAT | O_EXCL | O_RDWR | O_NOFOLLOW | O_CLOEXEC, FILE_MODE);
-    if (fd < 0)
-        temporary[0] = '\0';
-    return fd;
-}
-
-static int give_name(int fd, const char *temporary, const char *path)
-{
-    char self[32];
-
-    if (temporary[0] != '\0')
-        return link(temporary, path);
-    (void)snprintf(self, sizeof self, "/proc/self/fd/%d", fd);
-    return linkat(AT_FDCWD, self, AT_FDCWD, path, AT_SYMLINK_FOLLOW);
-}
-
-/* Make the file. Returns WEIR_EAGAIN when another process was first. */
-static int create(const struct wr_arena_options *options, int *out, struct wr_diag *diag)
-{
-    char temporary[PATH_BYTES];
-    int fd = new_file(options->path, temporary);
-    int rc;
-
-    if (fd < 0)
-        return fail(diag, WEIR_EIO, "cannot be created");
-    rc = fill(fd, options, diag);
-    if (rc == 0 && fchmod(fd, FILE_MODE) != 0) /* whatever the umask is */
-        rc = fail(diag, WEIR_EIO, "its mode cannot be set");
-    if (rc == 0 && give_name(fd, temporary, options->path) != 0)
-        rc = errno == EEXIST ? WEIR_EAGAIN : fail(diag, WEIR_EIO, "cannot be given its name");
-    if (temporary[0] != '\0')
-        (void)unlink(temporary);
-    if (rc == 0)
-        *out = fd;
-    else
-        (void)close(fd);
-    return rc;
-}
-
-static const char *kind_of(mode_t mode)
-{
-    switch (mode & S_IFMT) {
-    case S_IFDIR:
-        return "a directory";
-    case S_IFLNK:
-        return "a symbolic link";
-    case S_IFIFO:
-        return "a FIFO";
-    case S_IFSOCK:
-        return "a socket";
-    case S_IFCHR:
-    case S_IFBLK:
-        return "a device";
-    default:
-        return "no regular file";
-    }
-}
-
-/* Open what is there. Returns WEIR_ENOENT when nothing is. */
-static int open_existing(const struct wr_arena_options *options, int *out, struct wr_diag *diag)
-{
-    int flags = (options->read_only ? O_RDONLY : O_RDWR) | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
-    struct stat st;
-    int fd;
-
-    if (lstat(options->path, &st) != 0)
-        return errno == ENOENT ? WEIR_ENOENT : fail(diag, WEIR_EIO, "cannot be opened");
-    if (!S_ISREG(st.st_mode)) { /* asked first, since opening a device may do something */
-        wr_diag_add(diag, WR_ERROR, 0, 0, "is %s; an arena is a regular file", kind_of(st.st_mode));
-        return WEIR_EFORMAT;
-    }
-    fd = open(options->path, flags | O_CLOEXEC);
-    if (fd < 0)
-        return errno == ENOENT ? WEIR_ENOENT : fail(diag, WEIR_EIO, "cannot be opened");
-    if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) {
-        (void)close(fd);
-        wr_diag_add(diag, WR_ERROR, 0, 0, "is no regular file");
-        return WEIR_EFORMAT;
-    }
-    *out = fd;
     return 0;
 }
 
@@ -240,7 +107,13 @@ static void warn_of_disk(int fd, struct wr_diag *diag)
 
 int wr_file_open(const struct wr_arena_options *options, int *fd, struct wr_diag *diag)
 {
-    int rc = WEIR_EAGAIN;
+    const struct wr_whole whole = {.path = options->path,
+                                   .what = "an arena",
+                                   .must_exist = options->must_exist,
+                                   .read_only = options->read_only,
+                                   .fill = fill,
+                                   .context = options};
+    int rc;
 
     *fd = -1;
     if (options->size_bytes != 0 &&
@@ -252,21 +125,8 @@ int wr_file_open(const struct wr_arena_options *options, int *fd, struct wr_diag
     }
     if (options->path == NULL || options->path[0] == '\0')
         return anonymous(options, fd, diag);
-    /* Twice: another process may create it between our look and our attempt. */
-    for (int attempt = 0; attempt < 2 && rc == WEIR_EAGAIN; attempt++) {
-        rc = open_existing(options, fd, diag);
-        if (rc == WEIR_ENOENT && (options->must_exist || options->read_only)) {
-            wr_diag_add(diag, WR_ERROR, 0, 0, "there is no such file");
-            return WEIR_EIO;
-        }
-        if (rc == WEIR_ENOENT)
-            rc = create(options, fd, diag);
-    }
-    if (rc == WEIR_EAGAIN) {
-        wr_diag_add(diag, WR_ERROR, 0, 0, "appears and disappears");
-        rc = WEIR_EIO;
-    }
+    rc = wr_whole_open(&whole, fd, diag);
     if (rc == 0 && !options->read_only)
         warn_of_disk(*fd, diag);
-    return rc;
+    return rc == WEIR_ENOENT ? WEIR_EIO : rc;
 }
