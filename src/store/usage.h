@@ -96,8 +96,12 @@ void wr_usage_raise(struct wr_usage *usage, uint32_t number, const struct wr_usa
 bool wr_usage_is_restored(const struct wr_usage *usage);
 void wr_usage_set_restored(struct wr_usage *usage);
 
-/* Units that gave way to newer windows while the cell was still to be written: more windows went by
- * than a cell holds without the ledger. */
+/* All that was counted before |day| (days since 1970, UTC) is in the ledger: after a pass over the
+ * dirty cells of which nothing failed. */
+void wr_usage_set_flushed(struct wr_usage *usage, int32_t day);
+
+/* Units that may have given way to newer windows before the ledger had them: more windows went by
+ * than a cell holds. */
 uint64_t wr_usage_lost_units(const struct wr_usage *usage);
 
 #endif
