@@ -1,9 +1,13 @@
-"""What every end-to-end test needs: the build (WEIR_BUILD, default build/), its `weir`, a free port."""
+"""What every end-to-end test needs: the build (WEIR_BUILD, default build/), its `weir`, a free port; and fairness on a
+machine that stands still (stalls.py)."""
 import os
 import pathlib
 import socket
 
 import pytest
+from _pytest.runner import runtestprotocol
+
+import stalls
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -33,3 +37,27 @@ def pytest_runtest_makereport(item, call):
     if report.skipped and os.environ.get("CI") == "true":
         report.outcome = "failed"
         report.longrepr = f"skipped under CI: {report.longrepr[-1]}"
+
+
+WATCH, AGAIN = stalls.Watch(), []
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item, nextitem):
+    hook = item.ihook
+    hook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+    reports, stall = stalls.run(item, nextitem, runtestprotocol, WATCH)
+    if stall:
+        AGAIN.append(f"{item.nodeid}: failed while the machine stood still for {stall * 1000:.0f} ms")
+    for report in reports:
+        hook.pytest_runtest_logreport(report=report)
+    hook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+    return True
+
+
+def pytest_terminal_summary(terminalreporter):
+    terminalreporter.write_line(f"the machine stood still for {WATCH.longest * 1000:.0f} ms at most")
+    if AGAIN:
+        terminalreporter.section("run once more")
+        for line in AGAIN:
+            terminalreporter.write_line(line)
