@@ -2,8 +2,8 @@
  *
  * Idea. A store that is lost is told of once, when it is lost, and once when it is back, and never
  * by a request: each request would say the same. Whether it is lost is the backend's to say (its
- * breaker knows one slow answer from none); here it is asked after each change of fortune and five
- * times a second.
+ * breaker knows one slow answer from none); here it is asked after each change of fortune (so who
+ * has just been answered finds it up, weir_store_up too) and five times a second.
  *
  * Invariants:
  *   1. A link that was told lost is told back, or closed, exactly once.
@@ -82,6 +82,7 @@ static void publish(struct wr_store_link *link, const struct wr_backend_state *s
     struct wr_store_metrics *m = &link->loop->metrics.store;
 
     link->nodes = state->nodes > 0 ? state->nodes : 1;
+    link->up = state->reachable;
     __atomic_store_n(&m->up, state->reachable, __ATOMIC_RELAXED);
     __atomic_store_n(&m->nodes, link->nodes, __ATOMIC_RELAXED);
     __atomic_store_n(&m->commands, m->commands + state->commands - link->commands,
@@ -126,7 +127,9 @@ void wr_store_link_look(struct wr_store_link *link)
 
 void wr_store_link_heard(struct wr_store_link *link, enum wr_remote_result result)
 {
-    if (link->retired || link->closed || (result == WR_REMOTE_GONE) == link->lost)
+    bool news = result == WR_REMOTE_GONE ? !link->lost : !link->up;
+
+    if (link->retired || link->closed || !news)
         return;
     if (result == WR_REMOTE_GONE)
         link->looks = LOOKS_PATIENCE;

@@ -15,6 +15,7 @@ struct wr_store_link {
     struct wr_handle *handle; /* a reference: its store was opened */
     unsigned users;           /* questions that point here */
     bool retired, closed, drained;
+    bool up;        /* as published last */
     bool lost;      /* the server has been told so */
     unsigned looks; /* without an answer of it yet */
     unsigned nodes;

@@ -52,6 +52,14 @@ def test_all_doors_of_three_nodes_admit_exactly_the_limit(weir, build, tmp_path,
             assert sum(v for k, v in metrics.items() if k.startswith("weir_degraded")) == 0
 
 
+def test_who_is_answered_finds_the_store_up(weir, tmp_path, redis):
+    """At once: how it stands is looked at five times a second, and a decision is news as well."""
+    for _ in range(5):
+        with Nodes(weir, tmp_path, 1, policy(redis.port, "name: shared, rate: 100/day", deadline=5000)) as nodes:
+            assert nodes[0].by_check()
+            assert nodes[0].metrics()["weir_store_up"] == 1
+
+
 def test_nodes_of_several_loops_while_policies_change(weir, tmp_path, redis):
     """Each loop has its own connections; metrics are read and policies reloaded meanwhile."""
     def text(more):
