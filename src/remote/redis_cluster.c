@@ -445,7 +445,7 @@ static void beat(struct wr_redis_store *store, int64_t now_ns)
     for (unsigned i = 0; i < WR_REDIS_NODES_MAX; i++) {
         if (cluster->nodes[i] == NULL)
             continue;
-        wr_redis_node_beat(cluster->nodes[i], now_ns);
+        wr_redis_retired_beat(cluster->nodes[i], now_ns);
         well = well && (is_up(cluster->nodes[i]) || !cluster->nodes[i]->mapped);
     }
     drop_silent(cluster, now_ns);

@@ -4,23 +4,19 @@
  * new one with its greeting. So no caller ever waits for a probe, and what a stalled connection has
  * swallowed is not asked again.
  *
- *   lost after a good while   connect at once: a server was restarted, a proxy closed
- *   cannot be connected to,   the breaker trips: what waits is told so, the next attempt comes
- * after or lost soon              its pause answers nothing in time   the breaker opens; the
- * connection is retired: nothing is sent on it any more, but answers that still come are heard, so
- * that what they took can be given back
+ *   lost after a good while     connect at once: a server was restarted, a proxy closed
+ *   cannot be connected to,     the breaker trips: what waits is told so, the next attempt comes
+ *   or lost soon                after its pause
+ *   answers nothing in time     the breaker opens; the connection is retired (redis_retired.c)
  *
- * Invariants.
- *   1. At most one link and one retired link. Breaker open: no link.
- *   2. A retired link goes when nothing is pending on it, or after LINGER_NS. */
+ * Invariant: at most one link that is not retired; none while the breaker is open. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/arith.h"
 #include "remote/redis_store.h"
 
-#define PROVEN_NS WR_NS_PER_S        /* a connection that held so long is replaced at once */
-#define LINGER_NS (10 * WR_NS_PER_S) /* how long an answer may be late */
+#define PROVEN_NS WR_NS_PER_S /* a connection that held so long is replaced at once */
 
 int64_t wr_redis_now_ns(void)
 {
@@ -47,48 +43,6 @@ static void wait_for_breaker(struct wr_redis_node *node, int64_t now_ns)
 
     (void)uv_timer_start(&node->pause, on_pause_over,
                          (uint64_t)((wait_ns + WR_NS_PER_MS - 1) / WR_NS_PER_MS), 0);
-}
-
-/* ---- the retired link ----------------------------------------------------------------------- */
-
-static void on_retired_lost(void *owner, struct wr_redis_link *link, enum wr_remote_trouble trouble,
-                            const char *why)
-{
-    struct wr_redis_node *node = owner;
-    (void)trouble;
-    (void)why;
-
-    if (node->retired == link)
-        node->retired = NULL;
-}
-
-static const struct wr_redis_link_events retired_events = {.lost = on_retired_lost};
-
-static void close_retired(struct wr_redis_node *node)
-{
-    struct wr_redis_link *link = node->retired;
-
-    node->retired = NULL;
-    if (link != NULL)
-        wr_redis_link_close(link);
-}
-
-static void retire(struct wr_redis_node *node, int64_t now_ns)
-{
-    close_retired(node);
-    if (node->link == NULL)
-        return;
-    node->retired = node->link;
-    node->retired_ns = now_ns;
-    node->link = NULL;
-    wr_redis_link_adopt(node->retired, &retired_events, node);
-}
-
-void wr_redis_node_beat(struct wr_redis_node *node, int64_t now_ns)
-{
-    if (node->retired != NULL &&
-        (now_ns - node->retired_ns >= LINGER_NS || wr_redis_link_pending(node->retired) == 0))
-        close_retired(node);
 }
 
 /* ---- the link -------------------------------------------------------------------------------- */
@@ -180,7 +134,9 @@ void wr_redis_node_failed(struct wr_redis_node *node, int64_t now_ns)
     wr_breaker_failed(&node->breaker, now_ns);
     if (wr_breaker_closed(&node->breaker))
         return;
-    retire(node, now_ns);
+    if (node->link != NULL)
+        wr_redis_retire(node, node->link, now_ns);
+    node->link = NULL;
     node->up_ns = 0;
     wr_redis_note(node->store, node, "no answer within the deadline");
     wait_for_breaker(node, now_ns);
@@ -233,7 +189,7 @@ void wr_redis_node_move(struct wr_redis_node *node, const struct wr_redis_addres
     struct wr_redis_link *link = node->link;
 
     set_address(node, address);
-    close_retired(node); /* what the old server still took is nothing to the new one */
+    wr_redis_retired_close(node); /* what the old server still took is nothing to the new one */
     node->link = NULL;
     node->up_ns = 0;
     if (link != NULL)
@@ -247,7 +203,7 @@ void wr_redis_node_close(struct wr_redis_node *node)
     struct wr_redis_link *link = node->link;
 
     node->link = NULL;
-    close_retired(node);
+    wr_redis_retired_close(node);
     if (link != NULL)
         wr_redis_link_close(link);
     if (node->store->troubled == node)

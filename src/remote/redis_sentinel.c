@@ -317,7 +317,7 @@ static void beat(struct wr_redis_store *store, int64_t now_ns)
     struct sentinels *all = store->routing;
 
     if (all->node != NULL)
-        wr_redis_node_beat(all->node, now_ns);
+        wr_redis_retired_beat(all->node, now_ns);
     if (all->ask || all->node == NULL || all->node->link == NULL)
         ask_all(all, now_ns);
     for (size_t i = 0; i < all->count; i++)

@@ -26,7 +26,7 @@ static struct wr_redis_node *route(struct wr_redis_store *store, struct wr_redis
 
 static void beat(struct wr_redis_store *store, int64_t now_ns)
 {
-    wr_redis_node_beat(store->routing, now_ns);
+    wr_redis_retired_beat(store->routing, now_ns);
 }
 
 static void stop(struct wr_redis_store *store)

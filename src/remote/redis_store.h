@@ -15,6 +15,7 @@
 #define WR_REDIS_NODES_MAX 128  /* primaries of a cluster */
 #define WR_REDIS_REDIRECTIONS_MAX 5
 #define WR_REDIS_SCRIPT_TRIES 3
+#define WR_REDIS_RETIRED_MAX 8               /* of a node */
 #define WR_REDIS_ORDERS_MAX 3072             /* of the calls: refunds and the like */
 #define WR_REDIS_ORDER_NS (10 * WR_NS_PER_S) /* how long one waits for its server */
 
@@ -102,17 +103,23 @@ extern const struct wr_redis_router wr_redis_sentinel;
 extern const struct wr_redis_router wr_redis_cluster;
 extern const struct wr_redis_router wr_ring_router;
 
+/* A connection that stalled, kept for late answers, so that what they took be given back. */
+struct wr_redis_retired {
+    struct wr_redis_link *link; /* NULL: none */
+    int64_t since_ns;
+};
+
 /* One server. */
 struct wr_redis_node {
     struct wr_redis_store *store;
     char host[WR_REDIS_HOST_MAX];
     struct wr_redis_address address; /* host: the one above, or NULL */
     struct wr_redis_link *link;      /* NULL: waits for its breaker, or is closed */
-    struct wr_redis_link *retired; /* stalled; kept for late answers, so that they be given back */
-    int64_t up_ns, retired_ns;     /* since when */
-    bool mapped;                   /* cluster: it has slots; else it goes when it is not */
-    int64_t used_ns;               /* needed for a while */
-    uint64_t loaded_as;            /* number of the last SCRIPT LOAD on |link| */
+    struct wr_redis_retired retired[WR_REDIS_RETIRED_MAX];
+    int64_t up_ns;      /* since when */
+    bool mapped;        /* cluster: it has slots; else it goes when it is not */
+    int64_t used_ns;    /* needed for a while */
+    uint64_t loaded_as; /* number of the last SCRIPT LOAD on |link| */
     struct wr_breaker breaker;
     uv_timer_t pause;
 };
@@ -254,7 +261,13 @@ void wr_redis_node_failed(struct wr_redis_node *node, int64_t now_ns);
 /* Its connection is good for nothing: connect anew. */
 void wr_redis_node_drop(struct wr_redis_node *node, enum wr_remote_trouble trouble,
                         const char *why);
-void wr_redis_node_beat(struct wr_redis_node *node, int64_t now_ns);
+
+/* ---- redis_retired.c ------------------------------------------------------------------------ */
+
+/* |link| is no longer node->link. */
+void wr_redis_retire(struct wr_redis_node *node, struct wr_redis_link *link, int64_t now_ns);
+void wr_redis_retired_beat(struct wr_redis_node *node, int64_t now_ns);
+void wr_redis_retired_close(struct wr_redis_node *node);
 
 /* ---- redis_members.c ------------------------------------------------------------------------- */
 

@@ -365,7 +365,7 @@ void wr_ring_peers_beat(struct wr_ring *ring, int64_t now_ns)
         struct wr_ring_peer *peer = &ring->peers[i];
         if (peer->ring == NULL)
             continue;
-        wr_redis_node_beat(peer->node, now_ns);
+        wr_redis_retired_beat(peer->node, now_ns);
         if (!peer->asked)
             wr_ring_greet(peer);
     }

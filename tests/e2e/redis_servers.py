@@ -199,6 +199,11 @@ class Driver:
         """Until it decides without loss again."""
         return self.wait_until("decisions again", lambda s: s["gone"] == 0 and s["allowed"] + s["refused"] > 0)
 
+    def over(self, run_ms):
+        """Of a driver that stays: how many were allowed, once its calls have ended."""
+        self.wait_until("the end of the calls", lambda s: s["ms"] > run_ms + 1000 and not (s["allowed"] + s["refused"] + s["gone"]))
+        return sum(s["allowed"] for s in self.slices())
+
     def wait(self, timeout=120):
         """The last event."""
         status = self.process.wait(timeout)
