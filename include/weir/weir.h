@@ -91,6 +91,7 @@ enum weir_reason {
     WEIR_REASON_MISSING = 5,  /* a key the limit needs is missing, when_missing: deny */
     WEIR_REASON_BUSY = 6,     /* the key's log is held by a stopped process, or no node is left */
     WEIR_REASON_STORE = 7,    /* the store of a shared limit is gone, when_store_gone: closed */
+    WEIR_REASON_PLAN = 8,     /* the plan excludes the route: never, but by another plan */
 };
 
 #define WEIR_NEVER INT64_C(-1) /* as retry_after_ns: no waiting helps */

@@ -78,6 +78,7 @@ struct wr_policy {
     const char *plans[WR_POLICY_PLANS_MAX];
     size_t plan_count;
     unsigned default_plan;
+    int8_t upgrades[WR_POLICY_PLANS_MAX]; /* the plan that each is upgraded to; -1 */
     int plan_field;   /* header that names the plan, believed from trusted peers; -1 */
     int key_identity; /* index of api_key where some keys have a plan of their own; -1 */
 

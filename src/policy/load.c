@@ -273,6 +273,11 @@ unsigned wr_policy_default_plan(const struct wr_policy *policy)
     return policy->default_plan;
 }
 
+int wr_policy_upgrade(const struct wr_policy *policy, size_t plan)
+{
+    return plan < policy->plan_count ? policy->upgrades[plan] : -1;
+}
+
 unsigned wr_policy_ipv6_prefix(const struct wr_policy *policy)
 {
     return policy->prefixes[0];

@@ -37,6 +37,7 @@ int wr_add_plan(struct wr_loader *ld, const struct wr_yaml *at, const char *name
                                           (uint32_t)policy->plan_count, &added) == NULL)
         return -1;
     policy->plans[policy->plan_count] = slice.ptr;
+    policy->upgrades[policy->plan_count] = -1;
     return (int)policy->plan_count++;
 }
 

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "algo/limit.h"
+#include "base/customer.h"
 #include "base/diag.h"
 #include "base/ipaddr.h"
 #include "weir/weir.h"
@@ -34,6 +35,9 @@ enum wr_when_gone {
     WR_GONE_CLOSED, /* refused, WEIR_REASON_STORE */
 };
 
+struct wr_policy_quota;     /* quota.h */
+struct wr_policy_customers; /* quota.h */
+
 /* One limit of the policy, as the engine sees it. */
 struct wr_policy_limit {
     const char *name;
@@ -44,6 +48,7 @@ struct wr_policy_limit {
     bool by_plan;      /* plans differ; otherwise all of by[] are equal */
     const struct wr_limit *by; /* one for each plan of the policy */
     const bool *unlimited;     /* for each plan: true means this limit does not apply to it */
+    const struct wr_policy_quota *quota; /* quota.h; NULL: it is none */
 };
 
 /* Where something stands in the policy's file, from 1; 0: in none. */
@@ -136,6 +141,7 @@ struct wr_policy_settings {
     uint64_t unsent_bytes_max; /* of a loop: with more, who does not read is not read either */
     int64_t drain_ns;          /* how long SIGTERM waits for what is in flight */
     const struct wr_policy_store *store; /* NULL: nothing is shared */
+    const struct wr_policy_customers *customers; /* quota.h; NULL: there are none */
 };
 
 struct wr_policy;
@@ -154,6 +160,8 @@ size_t wr_policy_plan_count(
     const struct wr_policy *policy); /* at least 1: "default" where none is named */
 const char *wr_policy_plan(const struct wr_policy *policy, size_t index);
 unsigned wr_policy_default_plan(const struct wr_policy *policy);
+/* The plan that |plan| is upgraded to; -1: to none. Following it comes to an end. */
+int wr_policy_upgrade(const struct wr_policy *policy, size_t plan);
 /* Leading bits of an IPv6 address by which identity.ip tells callers apart; see
  * selection.masked[0]. */
 unsigned wr_policy_ipv6_prefix(const struct wr_policy *policy);
@@ -188,6 +196,7 @@ enum wr_part_kind {
     WR_PART_HOST = 2,     /* a peer that is no address: a host name in a log */
     WR_PART_FALLBACK = 3, /* the address (16 bytes) that stands in for a missing value */
     WR_PART_FALLBACK_HOST = 4,
+    WR_PART_CUSTOMER = 5, /* 8 bytes: the id of a customer */
 };
 
 struct wr_key_part {
@@ -202,8 +211,24 @@ struct wr_selected {
     struct wr_key_part part[WEIR_KEY_PARTS_MAX];
 };
 
-/* Who said which plan it is. */
-enum wr_plan_from { WR_PLAN_DEFAULT, WR_PLAN_GIVEN, WR_PLAN_KEY, WR_PLAN_HEADER };
+/* Who said which plan it is: in order of precedence GIVEN, CUSTOMER, KEY, HEADER, DEFAULT. */
+enum wr_plan_from {
+    WR_PLAN_DEFAULT,
+    WR_PLAN_GIVEN,
+    WR_PLAN_KEY,
+    WR_PLAN_HEADER,
+    WR_PLAN_CUSTOMER,
+};
+
+/* How select finds customers: the policy knows no store. */
+struct wr_customer_finder {
+    /* The customer that |value| (len > 0) of the identity customers.by[|by|] leads to. False: there
+     * is none that is active; |*out| is then zeros. */
+    bool (*find)(void *context, unsigned by, struct weir_slice value, struct wr_customer_seen *out);
+    /* The index in the policy of the plan that customers call |file_plan|; -1: it has no such. */
+    int (*plan)(void *context, unsigned file_plan);
+    void *context;
+};
 
 /* What a request meets. In the caller's memory, about 3 KiB; parts point into it, into the request
  * and into the policy, so it must not be moved. */
@@ -212,7 +237,10 @@ struct wr_selection {
     uint8_t plan_from; /* enum wr_plan_from */
     int32_t cost_rule; /* index in the policy's costs of the rule that matches; -1: none */
     int64_t cost;      /* the request's own, that rule's, or 1 */
-    bool banned;
+    bool banned;         /* the caller is, or its customer is suspended */
+    bool plan_excludes;  /* the plan excludes the route: refused, WEIR_REASON_PLAN */
+    bool customer_known; /* then: */
+    struct wr_customer_seen customer;
     bool over_max; /* more than WEIR_LIMITS_MAX limits match: the first ones are taken */
     uint16_t count;
     struct wr_ip client; /* after walking back through trusted proxies */
@@ -229,6 +257,12 @@ struct wr_selection {
  * left out. */
 void wr_policy_select(const struct wr_policy *policy, const struct weir_request *request,
                       struct wr_selection *out);
+
+/* The same with customers, which are looked up where the policy has the section `customers`.
+ * Without a finder (NULL) all callers are unknown. The plan of a customer that wants to be upgraded
+ * is the next one already, but where the upgrade is to be confirmed. */
+void wr_policy_select_with(const struct wr_policy *policy, const struct weir_request *request,
+                           const struct wr_customer_finder *finder, struct wr_selection *out);
 
 /* The value that is believed of identity |index| (explain.h) in |request|, for which |selection|
  * was made; len 0: none. */

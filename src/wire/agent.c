@@ -261,7 +261,7 @@ static bool get_verdict(const uint8_t *at, struct weir_verdict *verdict, int64_t
     verdict->delay_ns = get_signed(at + 32);
     *next_ns = get_signed(at + 40);
     *reset_ns = get_signed(at + 48);
-    return verdict->outcome <= WEIR_DENY && verdict->reason <= WEIR_REASON_STORE &&
+    return verdict->outcome <= WEIR_DENY && verdict->reason <= WEIR_REASON_PLAN &&
            verdict->shadow <= 1 && get(at + 6, 2) == 0 && verdict->remaining_units >= 0 &&
            verdict->remaining_units <= verdict->capacity_units &&
            is_retry(verdict->retry_after_ns) && is_span(verdict->delay_ns) && is_span(*next_ns) &&
@@ -279,7 +279,7 @@ static bool get_answer_head(const uint8_t *bytes, size_t len, struct weir_answer
     answer->cost_units = get_signed(bytes + 32);
     answer->delay_ns = get_signed(bytes + 40);
     answer->retry_after_ns = get_signed(bytes + 48);
-    return answer->outcome <= WEIR_SHADOW && answer->reason <= WEIR_REASON_STORE &&
+    return answer->outcome <= WEIR_SHADOW && answer->reason <= WEIR_REASON_PLAN &&
            answer->count <= WEIR_LIMITS_MAX && bytes[31] == 0 &&
            len == ANSWER_HEAD + VERDICT_BYTES * answer->count && answer->decisive >= -1 &&
            answer->decisive < (int)answer->count && answer->cost_units >= 0 &&

@@ -19,7 +19,8 @@ static const char *const reasons[] = {
     [WEIR_REASON_NONE] = "none",         [WEIR_REASON_LIMIT] = "limit",
     [WEIR_REASON_CAPACITY] = "capacity", [WEIR_REASON_ZERO] = "zero",
     [WEIR_REASON_BANNED] = "banned",     [WEIR_REASON_MISSING] = "missing",
-    [WEIR_REASON_BUSY] = "busy",         [WEIR_REASON_STORE] = "store"};
+    [WEIR_REASON_BUSY] = "busy",         [WEIR_REASON_STORE] = "store",
+    [WEIR_REASON_PLAN] = "plan"};
 
 const char *wr_check_reason(unsigned reason)
 {
