@@ -136,9 +136,12 @@ ngx_http_weir_obey(ngx_http_request_t *r, ngx_http_weir_main_conf_t *wmcf,
     if (answer->outcome == WEIR_DENY) {
         status = wlcf->status;
 
-        /* that the store is gone is nobody's excess: weir_status is not for it */
+        /* weir_status is for excess: a store that is gone, or a plan that
+           excludes the route, is none */
 
-        if (status == 0 || answer->reason == WEIR_REASON_STORE) {
+        if (status == 0 || answer->reason == WEIR_REASON_STORE
+            || answer->reason == WEIR_REASON_PLAN)
+        {
             status = weir_answer_status(&wmcf->defaults, answer);
         }
 

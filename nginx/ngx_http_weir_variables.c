@@ -123,6 +123,9 @@ ngx_http_weir_reason_text(ngx_http_weir_ctx_t *ctx)
 
     case WEIR_REASON_STORE:
         return "store";
+
+    case WEIR_REASON_PLAN:
+        return "plan";
     }
 
     return NULL;

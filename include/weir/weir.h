@@ -444,8 +444,8 @@ struct weir_answer_options {
 };
 WEIR_API void weir_answer_defaults(const struct weir *w, struct weir_answer_options *out);
 
-/* The status of a refusal: ban_status of banned callers, 503 with WEIR_REASON_STORE, else status.
- */
+/* The status of a refusal: ban_status of banned callers, 503 with WEIR_REASON_STORE, 403 with
+ * WEIR_REASON_PLAN, else status. */
 WEIR_API int weir_answer_status(const struct weir_answer_options *options,
                                 const struct weir_answer *answer);
 

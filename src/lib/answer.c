@@ -123,5 +123,7 @@ int weir_answer_status(const struct weir_answer_options *options, const struct w
 {
     if (answer->reason == WEIR_REASON_STORE)
         return 503;
+    if (answer->reason == WEIR_REASON_PLAN)
+        return 403;
     return answer->reason == WEIR_REASON_BANNED ? options->ban_status : options->status;
 }

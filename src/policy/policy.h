@@ -36,7 +36,7 @@ enum wr_when_gone {
 };
 
 struct wr_policy_quota;     /* quota.h */
-struct wr_policy_customers; /* quota.h */
+struct wr_policy_customers; /* customers.h */
 
 /* One limit of the policy, as the engine sees it. */
 struct wr_policy_limit {
@@ -140,8 +140,8 @@ struct wr_policy_settings {
     unsigned log_refused_per_second; /* lines of a loop; 0: none */
     uint64_t unsent_bytes_max; /* of a loop: with more, who does not read is not read either */
     int64_t drain_ns;          /* how long SIGTERM waits for what is in flight */
-    const struct wr_policy_store *store; /* NULL: nothing is shared */
-    const struct wr_policy_customers *customers; /* quota.h; NULL: there are none */
+    const struct wr_policy_store *store;         /* NULL: nothing is shared */
+    const struct wr_policy_customers *customers; /* customers.h; NULL: none */
 };
 
 struct wr_policy;
@@ -234,9 +234,9 @@ struct wr_customer_finder {
  * and into the policy, so it must not be moved. */
 struct wr_selection {
     unsigned plan;
-    uint8_t plan_from; /* enum wr_plan_from */
-    int32_t cost_rule; /* index in the policy's costs of the rule that matches; -1: none */
-    int64_t cost;      /* the request's own, that rule's, or 1 */
+    uint8_t plan_from;   /* enum wr_plan_from */
+    int32_t cost_rule;   /* index in the policy's costs of the rule that matches; -1: none */
+    int64_t cost;        /* the request's own, that rule's, or 1 */
     bool banned;         /* the caller is, or its customer is suspended */
     bool plan_excludes;  /* the plan excludes the route: refused, WEIR_REASON_PLAN */
     bool customer_known; /* then: */

@@ -1,4 +1,4 @@
-/* quota.h - what a policy says of quotas, of the customers that have them, and of plans.
+/* quota.h - what a policy says of a quota.
  *
  * A quota is a limit like any other (struct wr_policy_limit: by[] are fixed windows of the civil
  * calendar, by[plan].units is the plan's limit) that also has what stands here. */
@@ -34,40 +34,12 @@ struct wr_policy_quota {
     struct wr_civil civil;
     bool anchor_by_customer; /* months begin on the customer's own day, or civil.anchor if it has
                                 none */
-    bool exact;              /* by: [customer]: a cell of the ledger; otherwise a slot of the arena */
+    bool exact; /* by: [customer]: a cell of the ledger; otherwise a slot of the arena */
     uint8_t alert_percent[WR_QUOTA_ALERTS_MAX]; /* of limit, 1..200, ascending */
     uint8_t alert_count;
-    uint8_t count_classes; /* bit k: answers with a status of k00..k99 count */
-    const char *zone;      /* as written: "Europe/Istanbul" */
+    uint8_t count_classes;                   /* bit k: answers with a status of k00..k99 count */
+    const char *zone;                        /* as written: "Europe/Istanbul" */
     const struct wr_policy_quota_plan *plan; /* one for each plan; not read where unlimited */
-};
-
-/* ---- customers ----------------------------------------------------------------------------- */
-
-#define WR_CUSTOMERS_BY_MAX 8
-#define WR_CUSTOMERS_ROOM_MAX 16777216
-
-/* Where something is told by HTTP POST. */
-struct wr_policy_webhook {
-    const char *url;                  /* NULL: nowhere */
-    const char *secret, *secret_file; /* it is signed with; at most one */
-    struct wr_place at, secret_file_at;
-};
-
-/* The section `customers`. */
-struct wr_policy_customers {
-    const char *directory; /* as seen from where the policy was opened, as all files of it */
-    struct wr_place directory_at;
-    bool directory_written;              /* otherwise it is <arena.path>.customers */
-    uint8_t by_count;                    /* 1.. */
-    uint8_t identity[WR_CUSTOMERS_BY_MAX]; /* identities that lead to a customer, in the order of
-                                              `by`: indexes of wr_policy_identity (explain.h) */
-    const char *by[WR_CUSTOMERS_BY_MAX]; /* their names */
-    uint32_t room;                       /* customers there may be */
-    int64_t flush_ns;                    /* the ledger is at most so far behind */
-    const char *file;                    /* the customers as a file; NULL: none */
-    struct wr_place at, file_at;
-    struct wr_policy_webhook webhook, confirm_upgrade;
 };
 
 #endif

@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "policy/compiled.h"
+#include "policy/customers.h"
 #include "policy/forwarded.h"
 #include "policy/path.h"
 #include "policy/values.h"
@@ -90,14 +91,56 @@ static struct weir_slice identity_value(struct selecting *s, unsigned index)
     return s->identities[index];
 }
 
-static unsigned find_plan(struct selecting *s)
+/* ---- the customer ------------------------------------------------------------------------ */
+
+/* The first identity of customers.by that leads to one. */
+static void find_customer(struct selecting *s, const struct wr_customer_finder *finder)
+{
+    const struct wr_policy_customers *customers = s->policy->settings.customers;
+
+    if (customers == NULL || finder == NULL)
+        return;
+    for (unsigned i = 0; i < customers->by_count && !s->out->customer_known; i++) {
+        struct weir_slice value = identity_value(s, customers->identity[i]);
+        s->out->customer_known =
+            value.len > 0 && finder->find(finder->context, i, value, &s->out->customer);
+    }
+}
+
+/* The customer's plan; -1: it has none that the policy knows. */
+static int customer_plan(const struct selecting *s, const struct wr_customer_finder *finder)
+{
+    const struct wr_policy *policy = s->policy;
+    const struct wr_customer_seen *customer = &s->out->customer;
+    int plan;
+
+    if (!s->out->customer_known)
+        return -1;
+    plan = finder->plan(finder->context, customer->file_plan);
+    if (plan < 0 || (size_t)plan >= policy->plan_count)
+        return -1;
+    if ((customer->flags & WR_CUSTOMER_WANTS_UPGRADE) != 0 && policy->upgrades[plan] >= 0 &&
+        policy->settings.customers->confirm_upgrade.url == NULL)
+        return policy->upgrades[plan];
+    return plan;
+}
+
+/* ---- the plan ---------------------------------------------------------------------------- */
+
+static unsigned find_plan(struct selecting *s, const struct wr_customer_finder *finder)
 {
     const struct wr_policy *policy = s->policy;
     const struct wr_table_entry *entry = NULL;
+    int plan;
 
     if (s->request->plan >= 0 && (size_t)s->request->plan < policy->plan_count) {
         s->out->plan_from = WR_PLAN_GIVEN;
         return (unsigned)s->request->plan;
+    }
+    plan = customer_plan(s, finder);
+    if (plan >= 0) {
+        s->out->plan_from = WR_PLAN_CUSTOMER;
+        return (unsigned)plan;
     }
     if (policy->key_identity >= 0) {
         struct weir_slice key = identity_value(s, (unsigned)policy->key_identity);
@@ -120,6 +163,8 @@ static bool is_banned(struct selecting *s)
 {
     const struct wr_policy *policy = s->policy;
 
+    if (s->out->customer_known && (s->out->customer.flags & WR_CUSTOMER_SUSPENDED) != 0)
+        return true;
     if (!s->out->client_is_host && wr_netset_holds(&policy->banned, &s->out->client))
         return true;
     for (uint32_t rest = policy->banned_identities; rest != 0; rest &= rest - 1) {
@@ -282,8 +327,8 @@ static void make_keys(struct selecting *s)
     }
 }
 
-void wr_policy_select(const struct wr_policy *policy, const struct weir_request *request,
-                      struct wr_selection *out)
+void wr_policy_select_with(const struct wr_policy *policy, const struct weir_request *request,
+                           const struct wr_customer_finder *finder, struct wr_selection *out)
 {
     struct selecting s;
 
@@ -298,9 +343,13 @@ void wr_policy_select(const struct wr_policy *policy, const struct weir_request 
     s.over_max = false;
     out->count = 0;
     out->peer_trusted = false;
+    out->plan_excludes = false;
+    out->customer_known = false;
+    out->customer = (struct wr_customer_seen){0};
     find_client(&s);
+    find_customer(&s, finder);
     out->plan_from = WR_PLAN_DEFAULT;
-    out->plan = policy->plan_count > 1 ? find_plan(&s) : 0;
+    out->plan = policy->plan_count > 1 ? find_plan(&s, finder) : 0;
     out->banned = is_banned(&s);
     match(&s);
     out->route = s.route != NULL ? s.route->pattern : "";
@@ -310,6 +359,12 @@ void wr_policy_select(const struct wr_policy *policy, const struct weir_request 
                 : s.cost_rule < policy->cost_count ? policy->costs[s.cost_rule].cost
                                                    : 1;
     make_keys(&s);
+}
+
+void wr_policy_select(const struct wr_policy *policy, const struct weir_request *request,
+                      struct wr_selection *out)
+{
+    wr_policy_select_with(policy, request, NULL, out);
 }
 
 bool wr_policy_trusts(const struct wr_policy *policy, struct weir_slice peer)

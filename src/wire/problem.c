@@ -34,6 +34,7 @@ static const struct kind quota_exceeded = {TYPES "quota-exceeded", "Quota exceed
 static const struct kind reduced = {TYPES "temporary-reduced-capacity",
                                     "Temporarily reduced capacity"};
 static const struct kind unavailable = {"about:blank", "Service Unavailable"};
+static const struct kind forbidden = {"about:blank", "Forbidden"};
 static const struct kind abnormal = {TYPES "abnormal-usage-detected", "Abnormal usage detected"};
 
 static void add(struct body *body, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -138,6 +139,16 @@ static void write_quota(char *out, size_t size, const struct wr_problem *problem
     (void)snprintf(out, size, "%lld %s per %s", (long long)problem->quota_units, noun, window);
 }
 
+/* "the plan free does not include this; the plan pro does". */
+static void write_excluded(char *out, size_t size, const struct wr_problem *problem)
+{
+    const char *plan = problem->plan, *better = problem->upgrade_to;
+
+    (void)snprintf(out, size, "the plan %s%sdoes not include this%s%s%s", plan != NULL ? plan : "",
+                   plan != NULL ? " " : "", better != NULL ? "; the plan " : "",
+                   better != NULL ? better : "", better != NULL ? " does" : "");
+}
+
 static void write_detail(char *out, size_t size, const struct wr_problem *problem)
 {
     char quota[128], wait[64];
@@ -165,6 +176,9 @@ static void write_detail(char *out, size_t size, const struct wr_problem *proble
     case WEIR_REASON_STORE:
         (void)snprintf(out, size, "limits cannot be checked at this moment; try again in %s", wait);
         return;
+    case WEIR_REASON_PLAN:
+        write_excluded(out, size, problem);
+        return;
     case WEIR_REASON_NONE:
     case WEIR_REASON_LIMIT:
     default:
@@ -188,6 +202,8 @@ static const char *error_of(enum weir_reason reason)
         return "cost_above_capacity";
     case WEIR_REASON_STORE:
         return "store_unavailable";
+    case WEIR_REASON_PLAN:
+        return "plan_excludes_route";
     case WEIR_REASON_NONE:
     case WEIR_REASON_LIMIT:
     case WEIR_REASON_ZERO:
@@ -203,6 +219,8 @@ static const struct kind *kind_of(const struct wr_problem *problem)
         return &abnormal;
     if (problem->reason == WEIR_REASON_STORE)
         return &unavailable;
+    if (problem->reason == WEIR_REASON_PLAN)
+        return &forbidden;
     return problem->status == 503 ? &reduced : &quota_exceeded;
 }
 
@@ -229,8 +247,10 @@ int wr_problem_write(const struct wr_problem *problem, char *buffer, size_t size
     add_member(&body, "limit", problem->limit);
     add_member(&body, "plan", problem->plan);
     if (problem->reason != WEIR_REASON_BANNED && problem->reason != WEIR_REASON_MISSING &&
-        problem->reason != WEIR_REASON_STORE)
+        problem->reason != WEIR_REASON_STORE) {
+        add_member(&body, "upgrade_to", problem->upgrade_to);
         add_member(&body, "upgrade_url", problem->upgrade_url);
+    }
     add_member(&body, "documentation_url", problem->documentation_url);
     add(&body, "}");
     if (body.at >= size) {

@@ -15,6 +15,7 @@ struct wr_problem {
     int64_t window_ns;      /* 0: none to speak of */
     int64_t retry_after_ns; /* > 0, or WEIR_NEVER */
     const char *plan;       /* NULL where the policy has no plans */
+    const char *upgrade_to; /* the plan that would help; NULL: none is known */
     const char *violated[WEIR_LIMITS_MAX];
     size_t violated_count;
     const char *documentation_url; /* NULL: left out */

@@ -246,7 +246,7 @@ static void test_refused_answers(void **state)
     (void)state;
     assert_true(answer_with(25, 0));
     assert_false(answer_with(25, 4)); /* WEIR_ASK is no answer */
-    assert_false(answer_with(26, 8)); /* no such reason */
+    assert_false(answer_with(26, 9)); /* no such reason */
     assert_false(answer_with(28, 1)); /* decisive beyond the last */
     assert_false(answer_with(29, 0x80));
     assert_false(answer_with(30, 0)); /* count and length differ */
