@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/customer.h"
 #include "base/diag.h"
 #include "base/sha256.h"
 #include "base/siphash.h"
@@ -67,13 +68,6 @@ void wr_customers_prefetch(const struct wr_customers *map, uint64_t hash);
  * line for a key that was found before, a SHA-256 (0.4 us) for others. */
 bool wr_customers_find(struct wr_customers *map, const struct wr_customers_identity *identity,
                        struct weir_slice value, uint64_t hash, uint32_t *number);
-
-enum wr_customer_flag {
-    WR_CUSTOMER_ACTIVE = 1, /* there is such a customer */
-    WR_CUSTOMER_PARTNER = 2,
-    WR_CUSTOMER_SUSPENDED = 4,
-    WR_CUSTOMER_WANTS_UPGRADE = 8, /* it met a limit whose on_exceed is upgrade */
-};
 
 struct wr_customer_record {
     int64_t id;         /* of its row; the same on all nodes */
