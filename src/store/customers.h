@@ -19,7 +19,7 @@
 
 struct wr_customers; /* one process's handle; needs nothing after fork */
 
-#define WR_CUSTOMERS_ROOM_MIN 1
+#define WR_CUSTOMERS_NAME "customers.map"  /* in the directory of customers */
 #define WR_CUSTOMERS_ROOM_LIMIT (1U << 24) /* a word of the file names a customer by 24 bits */
 #define WR_CUSTOMER_DIGEST_BYTES 16
 #define WR_CUSTOMER_PLANS 64

@@ -19,8 +19,9 @@
 struct wr_usage; /* one process's handle; needs nothing after fork */
 struct wr_slot;
 
-#define WR_USAGE_WINDOWS 4    /* of one cell: a cache line */
-#define WR_USAGE_UNIT_BITS 44 /* of the word |used|: the day above, 20 bits */
+#define WR_USAGE_SUFFIX ".usage" /* QUOTA.usage, in the directory of customers */
+#define WR_USAGE_WINDOWS 4       /* of one cell: a cache line */
+#define WR_USAGE_UNIT_BITS 44    /* of the word |used|: the day above, 20 bits */
 #define WR_USAGE_UNITS_MAX ((UINT64_C(1) << WR_USAGE_UNIT_BITS) - 1)
 
 struct wr_usage_options {
