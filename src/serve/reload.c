@@ -10,9 +10,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "remote/ring.h"
 #include "serve/log.h"
 #include "serve/notify.h"
 #include "serve/server.h"
+#include "serve/store_link.h"
 
 struct reload {
     struct wr_handle *handle;
@@ -65,6 +67,25 @@ static int load_certificates(struct wr_server *server, struct reload *reload)
     return 0;
 }
 
+/* Where a ring would listen that it does not listen at yet. */
+static int probe_ring(const struct wr_server *server, struct reload *reload)
+{
+    const struct wr_policy_store *before = wr_policy_settings(server->current->policy)->store;
+    const struct wr_policy_store *after = wr_policy_settings(reload->handle->policy)->store;
+    const char *why;
+
+    if (after == NULL || after->kind != WR_STORE_RING ||
+        (before != NULL && before->kind == WR_STORE_RING &&
+         wr_store_same_address(&before->self, &after->self)))
+        return 0;
+    why = wr_ring_probe(&after->self);
+    if (why == NULL)
+        return 0;
+    (void)snprintf(reload->errors, reload->size, "%s: error: store: ring: self %s: %s\n",
+                   server->options.policy_path, after->self.text, why);
+    return WEIR_EIO;
+}
+
 static int load(struct wr_server *server, struct reload *reload)
 {
     int result = wr_handle_open(&reload->handle, server->options.policy_path, server->current,
@@ -79,6 +100,8 @@ static int load(struct wr_server *server, struct reload *reload)
     }
     if (result == 0)
         result = load_certificates(server, reload);
+    if (result == 0)
+        result = probe_ring(server, reload);
     if (result == 0)
         result = wr_totals_learn(server->totals, reload->handle);
     return result;

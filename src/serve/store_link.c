@@ -28,7 +28,7 @@ static bool same_text(const char *a, const char *b)
     return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
 }
 
-static bool same_address(const struct wr_policy_address *a, const struct wr_policy_address *b)
+bool wr_store_same_address(const struct wr_policy_address *a, const struct wr_policy_address *b)
 {
     return same_text(a->host, b->host) && same_text(a->path, b->path) && a->port == b->port;
 }
@@ -38,13 +38,13 @@ bool wr_store_same(const struct wr_policy_store *a, const struct wr_policy_store
     bool same =
         a->kind == b->kind && a->address_count == b->address_count &&
         a->deadline_ns == b->deadline_ns && a->database == b->database && a->nodes == b->nodes &&
-        same_address(&a->self, &b->self) && same_address(&a->dns, &b->dns) &&
+        wr_store_same_address(&a->self, &b->self) && wr_store_same_address(&a->dns, &b->dns) &&
         same_text(a->user, b->user) && same_text(a->password, b->password) &&
         same_text(a->password_file, b->password_file) && same_text(a->master, b->master) &&
         same_text(a->sentinel_password, b->sentinel_password) && same_text(a->prefix, b->prefix);
 
     for (size_t i = 0; same && i < a->address_count; i++)
-        same = same_address(&a->addresses[i], &b->addresses[i]);
+        same = wr_store_same_address(&a->addresses[i], &b->addresses[i]);
     return same;
 }
 

@@ -65,6 +65,7 @@ void wr_store_link_heard(struct wr_store_link *link, enum wr_remote_result resul
 void wr_store_link_look(struct wr_store_link *link);
 
 /* Do two policies mean the same store? (How keys are hashed is not the store's affair.) */
+bool wr_store_same_address(const struct wr_policy_address *a, const struct wr_policy_address *b);
 bool wr_store_same(const struct wr_policy_store *a, const struct wr_policy_store *b);
 
 #endif
