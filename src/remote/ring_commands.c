@@ -214,6 +214,10 @@ static void do_put(struct wr_ring_caller *caller, struct weir_slice message)
         wr_resp_error(&caller->out, "LOADING no arena yet");
         return;
     }
+    if (wr_ring_is_leaving(ring)) { /* who has not heard of it keeps them */
+        wr_resp_error(&caller->out, "TRYAGAIN this node leaves");
+        return;
+    }
     wr_ring_keys_lock(ring->keys);
     good = check_items(ring, message, &moving);
     if (good && !moving)

@@ -4,11 +4,12 @@
  *   one is on its way to another node    ask again in a moment (TRYAGAIN)
  *   not here, and ours to count          decided, and remembered as here
  *   not here, and another node's         MOVED there; who was sent by that says so (regardless),
- *                                        and is not sent on
+ *                                        and is not sent on, unless this node leaves
  *
  * Invariants.
  *   1. A key is decided under the lock of the table that says where it is: never by a node that is
- *      handing it over at that moment.
+ *      handing it over at that moment. That this node leaves is looked at under it as well: what is
+ *      counted anew here is met by the walk that hands over, or is another node's.
  *   2. A ticket of our own is answered at the end of the turn, never from within take.
  *
  * Rejected: forwarding for others what is not ours (a node that is asked wrongly would wait for
@@ -28,8 +29,18 @@ int64_t wr_ring_now(const struct wr_ring *ring)
 
 /* ---- deciding -------------------------------------------------------------------------------- */
 
+/* Whose a key is that is not here. Another loop may have begun to leave since this one looked. */
+static struct wr_ring_peer *target_of(struct wr_ring *ring, const unsigned char *tag, bool leaving)
+{
+    if (leaving && wr_ring_self(ring)->targeted)
+        wr_ring_view(ring);
+    return wr_ring_target(ring, tag);
+}
+
 static enum wr_ring_result place(struct wr_ring *ring, struct wr_ring_question *q)
 {
+    bool leaving = wr_ring_is_leaving(ring);
+
     for (unsigned i = 0; i < q->count; i++) {
         const unsigned char *tag = q->charge[i].tag;
         enum wr_ring_place place = wr_ring_keys_place(ring->keys, tag);
@@ -37,9 +48,9 @@ static enum wr_ring_result place(struct wr_ring *ring, struct wr_ring_question *
 
         if (place == WR_RING_MOVING)
             return WR_RING_AGAIN;
-        if (place == WR_RING_HERE || q->regardless)
+        if (place == WR_RING_HERE || (q->regardless && !leaving))
             continue;
-        target = wr_ring_target(ring, tag);
+        target = target_of(ring, tag, leaving);
         if (target == NULL || target->node == NULL)
             continue;
         q->elsewhere = target;

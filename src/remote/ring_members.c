@@ -114,6 +114,13 @@ bool wr_ring_unsettled(const struct wr_ring *ring)
     return wr_redis_now_ns() - ring->changed_ns < UNSETTLED_NS;
 }
 
+bool wr_ring_is_leaving(const struct wr_ring *ring)
+{
+    enum wr_ring_status status = wr_ring_keys_status(ring->keys);
+
+    return status == WR_RING_LEAVING || status == WR_RING_LEFT;
+}
+
 /* ---- owners ---------------------------------------------------------------------------------- */
 
 static uint64_t weight(const struct wr_ring_peer *peer, const unsigned char *tag)

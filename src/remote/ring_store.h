@@ -135,6 +135,8 @@ void wr_ring_on_closed(uv_handle_t *handle);
 /* Whose |tag| is: whom to ask, or who is to have it. NULL: nobody is left. */
 struct wr_ring_peer *wr_ring_route(struct wr_ring *ring, const unsigned char tag[WR_TAG_BYTES]);
 struct wr_ring_peer *wr_ring_target(struct wr_ring *ring, const unsigned char tag[WR_TAG_BYTES]);
+/* This process leaves, or has: nothing is its to count any more. */
+bool wr_ring_is_leaving(const struct wr_ring *ring);
 /* Something about a node has changed. */
 void wr_ring_view(struct wr_ring *ring);
 /* Are keys on their way anywhere, or could be? */

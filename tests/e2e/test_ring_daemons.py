@@ -69,6 +69,19 @@ def of(node, what, peer):
     return node.metrics()[f'weir_ring_{what}{{peer="{peer}"}}']
 
 
+def shares(node, names):
+    """How many of a hundred keys each of |names| is asked for. While only some are ready, those are asked first."""
+    before, rounds = [of(node, "forwarded_total", name) for name in names], []
+    while len(rounds) < 2 or rounds[-1] != rounds[-2] or not all(rounds[-1]) or sum(rounds[-1]) >= 100:
+        assert len(rounds) < UNITS
+        for i in range(100):
+            assert passed(node, f"caller{i}")
+        after = [of(node, "forwarded_total", name) for name in names]
+        rounds.append([b - a for a, b in zip(before, after)])
+        before = after
+    return rounds[-1]
+
+
 def test_each_peer_has_its_metrics(weir, tmp_path):
     ring = Ring(weir, tmp_path, f"rate: {UNITS}/day", threads=2)
     try:
@@ -78,11 +91,9 @@ def test_each_peer_has_its_metrics(weir, tmp_path):
         found = {k: v for k, v in first.metrics().items() if k.startswith("weir_ring_")}
         assert found == {f'weir_ring_{what}{{peer="{name}"}}': int(what == "peer_up") for name in names[1:] for what in
                          ("peer_up", "forwarded_total", "answered_total", "late_total", "handed_over_total")}
-        for i in range(100):
-            assert passed(first, f"caller{i}")
-        forwarded = [of(first, "forwarded_total", name) for name in names[1:]]
+        forwarded = shares(first, names[1:])
         assert all(forwarded) and sum(forwarded) < 100
-        assert [of(first, "answered_total", name) for name in names[1:]] == forwarded
+        assert [of(first, "answered_total", name) for name in names[1:]] == [of(first, "forwarded_total", name) for name in names[1:]]
         # Who leaves hands its keys to the others, and gets them back when it is there again.
         third.daemon.signal(signal.SIGTERM)
         assert third.daemon.process.wait(30) == 0
@@ -94,5 +105,23 @@ def test_each_peer_has_its_metrics(weir, tmp_path):
                  forwarded[1])
         wait_for("it is up", lambda: of(first, "peer_up", names[2]) == 1)
         assert [of(first, "late_total", name) for name in names[1:]] == [0, 0]
+    finally:
+        ring.close()
+
+
+def test_a_node_that_leaves_as_soon_as_it_has_joined(weir, tmp_path):
+    """Others walk over their keys for those who join, and some of their loops have not heard that one leaves: they must
+    not hand it back what it has handed them."""
+    ring = Ring(weir, tmp_path, f"rate: {UNITS}/day", threads=4)
+    try:
+        ring.settle(3)
+        wait_for("they are up", lambda: all(sum(v for k, v in n.metrics().items() if k.startswith("weir_ring_peer_up")) == 2
+                                            for n in ring.nodes))
+        keys = [f"caller{i}" for i in range(200)]
+        for key in keys:
+            assert passed(ring.nodes[0], key)
+        ring.end(2)
+        ring.settle(2)
+        assert {ring.nodes[1].check(key)["remaining"] for key in keys} == {UNITS - 2}
     finally:
         ring.close()

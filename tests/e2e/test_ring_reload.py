@@ -15,9 +15,14 @@ def ring(weir, tmp_path):
     ring.close()
 
 
+def is_settled(metrics, count):
+    return metrics["weir_store_nodes"] == count and sum(
+        v for k, v in metrics.items() if k.startswith("weir_ring_peer_up")) == count - 1
+
+
 def settle(*nodes):
     for node in nodes:
-        wait_for("all are counted", lambda: node.metrics()["weir_store_nodes"] == len(nodes))
+        wait_for("all are counted, and up", lambda: is_settled(node.metrics(), len(nodes)))
 
 
 def remaining(node, key):
@@ -82,6 +87,7 @@ def test_peers_that_cannot_be_reached(ring):
         for key in KEYS:
             assert answered(first, key) == 99_998
             assert answered(second, key) == 99_997
+        settle(first, second)
         metrics = first.metrics()
         assert [metrics[f'weir_ring_peer_up{{peer="{at}"}}'] for at in [b, *wrong]] == [1, 0, 0, 0]
         assert all(changes(first, at) == ["is dead"] for at in wrong)
