@@ -28,10 +28,10 @@
 struct grpc_door {
     struct wr_loop *loop;
     struct wr_acceptor *acceptor;
-    struct link *watched; /* those that wait for something */
-    uv_timer_t tick;      /* while there are any, or draining */
-    uint64_t mark_ns;     /* when the last call of this read was answered, or the read began */
-    struct wr_rls_memory memory;
+    struct link *watched;      /* those that wait for something */
+    uv_timer_t tick;           /* while there are any, or draining */
+    uint64_t mark_ns;          /* when the last call of this read was answered, or the read began */
+    struct wr_rls_space space; /* of the question at hand */
     struct wr_rls_scratch scratch;
     struct wr_asks asks; /* of calls that a policy decides which shares nothing */
     struct wr_rate_response response;
@@ -60,7 +60,7 @@ static bool should_rate_limit(struct grpc_door *door, const uint8_t *bytes, size
 {
     struct wr_rate_request request;
     int64_t size;
-    int result = wr_rls_decode(bytes, len, &door->memory, &request, &reply->message);
+    int result = wr_rls_decode(bytes, len, &door->space, &request, &reply->message);
 
     if (result != 0) {
         reply->code = result == WEIR_EFULL ? WR_GRPC_RESOURCE_EXHAUSTED : WR_GRPC_INVALID_ARGUMENT;
@@ -96,7 +96,7 @@ static bool check_health(struct grpc_door *door, const uint8_t *bytes, size_t le
     char detail[256];
     bool ready;
 
-    if (wr_health_decode(bytes, len, &door->memory, &service) != 0) {
+    if (wr_health_decode(bytes, len, &service) != 0) {
         reply->code = WR_GRPC_INVALID_ARGUMENT;
         reply->message = "the message is not a HealthCheckRequest";
         return true;
@@ -368,12 +368,6 @@ static void on_closed(void *context)
 
 /* ---- the door ------------------------------------------------------------------------------ */
 
-static void door_free(struct grpc_door *door)
-{
-    free(door->memory.bytes);
-    free(door);
-}
-
 static int door_open(struct wr_loop *loop, int fd, const struct wr_listener *listener, void **out)
 {
     static const struct wr_conn_events events = {.read = on_read, .closed = on_closed};
@@ -401,15 +395,9 @@ static int door_open(struct wr_loop *loop, int fd, const struct wr_listener *lis
     door->loop = loop;
     door->scratch.door = WR_DOOR_GRPC;
     door->asks.loop = loop;
-    door->memory.size = WR_RLS_MEMORY;
-    door->memory.bytes = malloc(WR_RLS_MEMORY);
-    if (door->memory.bytes == NULL) {
-        door_free(door);
-        return WEIR_ENOMEM;
-    }
     result = wr_acceptor_open(&door->acceptor, loop, fd, listener, &options);
     if (result != 0) {
-        door_free(door);
+        free(door);
         return result;
     }
     (void)uv_timer_init(&loop->uv, &door->tick);
@@ -446,7 +434,7 @@ static unsigned door_connections(const void *context)
 
 static void on_tick_closed(uv_handle_t *handle)
 {
-    door_free(handle->data);
+    free(handle->data);
 }
 
 static void door_close(void *context)

@@ -5,22 +5,20 @@
 
 #include "base/descriptor.h"
 
-/* Where a message is unfolded: the caller's, used anew for each. Its size bounds what a message can
- * make of itself: an empty descriptor takes two bytes on the wire and fifty in memory. */
-struct wr_rls_memory {
-    unsigned char *bytes; /* aligned for any type */
-    size_t size, used;
-    bool full; /* something did not fit */
+/* Where a request is read to: the caller's, used anew for each. The last of both is for those that
+ * are too many. */
+struct wr_rls_space {
+    struct wr_descriptor descriptors[WR_DESCRIPTORS_MAX + 1];
+    struct wr_entry entries[WR_DESCRIPTORS_MAX + 1][WR_ENTRIES_MAX + 1];
 };
-#define WR_RLS_MEMORY ((size_t)512 << 10)
 
 /* Decode the RateLimitRequest in |len| bytes. Unknown fields are skipped, the last of a scalar
  * counts, repeated single messages are merged.
  *
- * Owns:    what |out| points to is in |memory|, until that is used again.
+ * Owns:    what |out| points to is in |space|, until that is used again; its texts are in |bytes|.
  * Returns: 0; WEIR_EINVAL with |*why| (static): not such a message, or text that is not UTF-8, or a
  *          unit that there is not; WEIR_EFULL with |*why|: beyond the bounds of descriptor.h. */
-int wr_rls_decode(const uint8_t *bytes, size_t len, struct wr_rls_memory *memory,
+int wr_rls_decode(const uint8_t *bytes, size_t len, struct wr_rls_space *space,
                   struct wr_rate_request *out, const char **why);
 
 /* Encode a RateLimitResponse into |size| bytes at |out|. Returns its length, or WEIR_EFULL. */
@@ -28,9 +26,9 @@ int64_t wr_rls_encode(const struct wr_rate_response *response, uint8_t *out, siz
 
 enum wr_health { WR_HEALTH_SERVING = 1, WR_HEALTH_NOT_SERVING = 2 };
 
-/* Decode a HealthCheckRequest: the name of a service, "" for the whole server. As wr_rls_decode. */
-int wr_health_decode(const uint8_t *bytes, size_t len, struct wr_rls_memory *memory,
-                     struct weir_slice *service);
+/* Decode a HealthCheckRequest: the name of a service, in |bytes|; "" for the whole server. Returns
+ * 0 or WEIR_EINVAL. */
+int wr_health_decode(const uint8_t *bytes, size_t len, struct weir_slice *service);
 #define WR_HEALTH_BYTES 2
 void wr_health_encode(enum wr_health health, uint8_t out[WR_HEALTH_BYTES]);
 

@@ -47,7 +47,7 @@ def entry(key, value):
     ("unknown groups, 30 000 deep", GOOD + b"\x53" * 30000 + b"\x54" * 30000, INVALID),
     ("the end of a group that never began", GOOD + b"\x54", INVALID),
     ("unknown messages, 15 000 deep", GOOD + field(99, b"\x62\x80\x00" * 15000), "OK"),
-    ("20 000 unknown numbers", GOOD + b"\x50\x01" * 20000, TOO_MUCH),
+    ("20 000 unknown numbers", GOOD + b"\x50\x01" * 20000, "OK"),
     ("60 000 bytes of an unknown field", GOOD + field(9, bytes(60000)), "OK"),
     ("a domain that is not UTF-8", question("x")[:2] + b"\xff" + GOOD[5:], INVALID),
     ("a key that is not UTF-8", field(1, b"api") + field(2, entry(b"\xc3(", b"x")), INVALID),
@@ -59,7 +59,7 @@ def entry(key, value):
     ("64 descriptors", field(1, b"api") + field(2, entry(b"k", b"v")) * 64, "OK"),
     ("10 000 entries", field(1, b"api") + field(2, entry(b"k", b"v") * 7000), TOO_MUCH),
     ("17 entries", field(1, b"api") + field(2, entry(b"k", b"v") * 17), TOO_MUCH),
-    ("20 000 domains", field(1, b"a") * 20000 + GOOD, TOO_MUCH),
+    ("20 000 domains", field(1, b"a") * 20000 + GOOD, "OK"),
     ("64 KiB and one", GOOD + field(9, bytes(65537 - len(GOOD) - 4)), TOO_MUCH),
     ("a value of 60 000 bytes", field(1, b"api") + field(2, entry(b"path", b"/" * 60000)), "OK"),
 ], ids=lambda value: value.replace(" ", "-") if isinstance(value, str) and len(value) < 60 else "")

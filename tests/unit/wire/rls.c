@@ -10,13 +10,12 @@
 
 #include "wire/rls.h"
 
-static _Alignas(16) unsigned char block[64 << 10];
-static struct wr_rls_memory memory = {block, sizeof block, 0, false};
+static struct wr_rls_space space;
 static struct wr_rate_request request;
 static const char *why;
 
 #define DECODE(text) \
-    wr_rls_decode((const uint8_t *)(text), sizeof(text) - 1, &memory, &request, &why)
+    wr_rls_decode((const uint8_t *)(text), sizeof(text) - 1, &space, &request, &why)
 
 static void expect_text(struct weir_slice have, const char *want)
 {
@@ -165,7 +164,10 @@ static void what_is_no_message(void **state)
     assert_int_equal(DECODE("\x02\x01x"), WEIR_EINVAL); /* field 0 */
     assert_int_equal(DECODE("\x12\x03\x02\x01x"), WEIR_EINVAL);
     assert_int_equal(DECODE("\x12\x05\x0a\x03\x02\x01x"), WEIR_EINVAL);
-    assert_int_equal(DECODE("\x57\x00"), WEIR_EINVAL); /* wire type 7 */
+    assert_int_equal(DECODE("\x57\x00"), WEIR_EINVAL);         /* wire type 7 */
+    assert_int_equal(DECODE("\x82\x00\x01x"), WEIR_EINVAL);    /* field 0, in two bytes */
+    assert_int_equal(DECODE("\x12\x02\x22\x00"), WEIR_EINVAL); /* a bool in bytes */
+    assert_int_equal(DECODE("\x1a\x01\x05"), WEIR_EINVAL);     /* a packed number */
     assert_int_equal(DECODE("\x0a\xff\xff\xff\xff\x0f"
                             "a"),
                      WEIR_EINVAL);
@@ -234,25 +236,27 @@ static void bounds(void **state)
     (void)state;
     for (int i = 0; i < WR_DESCRIPTORS_MAX; i++, n += 2)
         memcpy(bytes + n, "\x12\x00", 2);
-    assert_int_equal(wr_rls_decode(bytes, n, &memory, &request, &why), 0);
+    assert_int_equal(wr_rls_decode(bytes, n, &space, &request, &why), 0);
     assert_int_equal(request.count, WR_DESCRIPTORS_MAX);
     memcpy(bytes + n, "\x12\x00", 2);
-    assert_int_equal(wr_rls_decode(bytes, n + 2, &memory, &request, &why), WEIR_EFULL);
+    assert_int_equal(wr_rls_decode(bytes, n + 2, &space, &request, &why), WEIR_EFULL);
     assert_string_equal(why, "the request has more than 64 descriptors");
     assert_int_equal(request.count, 0);
-    for (n = 0; n + 2 <= sizeof bytes; n += 2) /* 2048 of them: more than the memory holds */
+    for (n = 0; n + 2 <= sizeof bytes; n += 2) /* 2048 of them, and what is no message behind */
         memcpy(bytes + n, "\x12\x00", 2);
-    assert_int_equal(wr_rls_decode(bytes, n, &memory, &request, &why), WEIR_EFULL);
-    assert_string_equal(why, "the request is too large");
+    assert_int_equal(wr_rls_decode(bytes, n, &space, &request, &why), WEIR_EFULL);
+    assert_string_equal(why, "the request has more than 64 descriptors");
+    bytes[n - 1] = 1;
+    assert_int_equal(wr_rls_decode(bytes, n, &space, &request, &why), WEIR_EINVAL);
     /* 17 entries in one descriptor: 17 * 5 = 85 bytes */
     bytes[0] = 0x12;
     bytes[1] = 17 * 5;
     for (n = 2; n < 2 + 17 * 5; n += 5)
         memcpy(bytes + n, "\x0a\x03\x0a\x01k", 5);
-    assert_int_equal(wr_rls_decode(bytes, n, &memory, &request, &why), WEIR_EFULL);
+    assert_int_equal(wr_rls_decode(bytes, n, &space, &request, &why), WEIR_EFULL);
     assert_string_equal(why, "a descriptor has more than 16 entries");
     bytes[1] = 16 * 5;
-    assert_int_equal(wr_rls_decode(bytes, 2 + 16 * 5, &memory, &request, &why), 0);
+    assert_int_equal(wr_rls_decode(bytes, 2 + 16 * 5, &space, &request, &why), 0);
 }
 
 static void health(void **state)
@@ -261,12 +265,11 @@ static void health(void **state)
     uint8_t out[WR_HEALTH_BYTES];
 
     (void)state;
-    assert_int_equal(wr_health_decode((const uint8_t *)"\x0a\x02hi", 4, &memory, &service), 0);
+    assert_int_equal(wr_health_decode((const uint8_t *)"\x0a\x02hi", 4, &service), 0);
     expect_text(service, "hi");
-    assert_int_equal(wr_health_decode((const uint8_t *)"", 0, &memory, &service), 0);
+    assert_int_equal(wr_health_decode((const uint8_t *)"", 0, &service), 0);
     assert_int_equal(service.len, 0);
-    assert_int_equal(wr_health_decode((const uint8_t *)"\x0a\x02h", 3, &memory, &service),
-                     WEIR_EINVAL);
+    assert_int_equal(wr_health_decode((const uint8_t *)"\x0a\x02h", 3, &service), WEIR_EINVAL);
     wr_health_encode(WR_HEALTH_NOT_SERVING, out);
     assert_memory_equal(out, "\x08\x02", 2);
 }
