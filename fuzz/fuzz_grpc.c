@@ -25,7 +25,7 @@ static bool call(void *context, const struct wr_grpc_call *what, struct wr_grpc_
     size_t len = what->len;
 
     (void)context;
-    require(what->path.len > 0 && what->path.ptr[0] == '/' && len <= WR_GRPC_MESSAGE_MAX);
+    require(what->method == &held && len <= WR_GRPC_MESSAGE_MAX);
     for (size_t i = 0; i < len; i++)
         sink ^= what->bytes[i];
     (void)sink;
@@ -47,10 +47,10 @@ static void dropped(void *context, void *kept)
         held = NULL;
 }
 
-static bool knows(void *context, struct weir_slice path)
+static const void *find(void *context, struct weir_slice path)
 {
     (void)context;
-    return path.len > 0 && path.ptr[0] == '/';
+    return path.len > 0 && path.ptr[0] == '/' ? &held : NULL;
 }
 
 static void bad(void *context)
@@ -72,8 +72,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const uint8_t preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0";
-    static const struct wr_grpc_events events = {call, dropped, knows, bad, write_bytes};
-    struct wr_grpc *grpc = wr_grpc_new(&events, NULL, 0);
+    static const struct wr_grpc_events events = {call, dropped, find, bad, write_bytes};
+    struct wr_grpc_spare spare = {NULL, 0};
+    struct wr_grpc *grpc = wr_grpc_new(&events, NULL, &spare, 0);
     size_t piece = size > 0 ? (size_t)data[0] + 1 : 1;
     int result;
     bool late;
@@ -95,5 +96,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             result = wr_grpc_drain_end(grpc);
     }
     wr_grpc_free(grpc);
+    wr_grpc_spare_free(&spare);
     return 0;
 }

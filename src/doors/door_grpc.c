@@ -33,6 +33,7 @@ struct grpc_door {
     uint64_t mark_ns;          /* when the last call of this read was answered, or the read began */
     struct wr_rls_space space; /* of the question at hand */
     struct wr_rls_scratch scratch;
+    struct wr_grpc_spare spare;
     struct wr_asks asks; /* of calls that a policy decides which shares nothing */
     struct wr_rate_response response;
     uint8_t reply[REPLY_MAX];
@@ -122,18 +123,13 @@ static const struct method {
     {"/grpc.health.v1.Health/Check", check_health},
 };
 
-static const struct method *find_method(struct weir_slice path)
+static const void *find(void *context, struct weir_slice path)
 {
+    (void)context;
     for (size_t i = 0; i < sizeof methods / sizeof methods[0]; i++)
         if (is_text(path, methods[i].path))
             return &methods[i];
     return NULL;
-}
-
-static bool knows(void *context, struct weir_slice path)
-{
-    (void)context;
-    return find_method(path) != NULL;
 }
 
 static void count_bad(struct grpc_door *door)
@@ -171,6 +167,7 @@ static bool call(void *context, const struct wr_grpc_call *what, struct wr_grpc_
 {
     struct link *link = context;
     struct grpc_door *door = link->door;
+    const struct method *method = what->method;
     struct wr_asks *asks = asks_of(link, what);
     uint64_t end;
 
@@ -180,7 +177,7 @@ static bool call(void *context, const struct wr_grpc_call *what, struct wr_grpc_
     }
     wr_asks_again(asks);
     door->scratch.asks = asks;
-    if (!find_method(what->path)->call(door, what->bytes, what->len, reply))
+    if (!method->call(door, what->bytes, what->len, reply))
         return false;
     door->mark_ns = wr_asks_since(asks, door->mark_ns);
     wr_asks_answered(asks);
@@ -215,7 +212,7 @@ static int write_bytes(void *context, const void *bytes, size_t len)
     return wr_conn_write(link->conn, bytes, len);
 }
 
-static const struct wr_grpc_events session_events = {call, dropped, knows, bad, write_bytes};
+static const struct wr_grpc_events session_events = {call, dropped, find, bad, write_bytes};
 
 /* ---- deadlines ----------------------------------------------------------------------------- */
 
@@ -330,7 +327,7 @@ static void *on_accept(void *context, struct wr_conn *conn)
         return NULL;
     link->door = door;
     link->conn = conn;
-    link->grpc = wr_grpc_new(&session_events, link, now_ns(door));
+    link->grpc = wr_grpc_new(&session_events, link, &door->spare, now_ns(door));
     if (link->grpc == NULL) {
         free(link);
         return NULL;
@@ -434,7 +431,10 @@ static unsigned door_connections(const void *context)
 
 static void on_tick_closed(uv_handle_t *handle)
 {
-    free(handle->data);
+    struct grpc_door *door = handle->data;
+
+    wr_grpc_spare_free(&door->spare);
+    free(door);
 }
 
 static void door_close(void *context)

@@ -34,11 +34,6 @@
 
 /* ---- calls ------------------------------------------------------------------------------- */
 
-static struct weir_slice path_of(const struct wr_grpc_stream *s)
-{
-    return (struct weir_slice){s->path, s->path_len};
-}
-
 /* The header fields are there: is it a call of a method that there is? */
 static void on_headers(struct wr_grpc *g, int32_t id, struct wr_grpc_stream *s)
 {
@@ -46,7 +41,7 @@ static void on_headers(struct wr_grpc *g, int32_t id, struct wr_grpc_stream *s)
         s->due_ns = s->started_ns + wr_min_i64(s->timeout_ns, g->question_ns);
     if (!s->post || !s->grpc)
         wr_grpc_answer_http(g, id, s);
-    else if (!g->events->knows(g->context, path_of(s)))
+    else if (s->method == NULL)
         wr_grpc_refuse(g, id, s, WR_GRPC_UNIMPLEMENTED, "no such method");
     else if (s->encoded)
         wr_grpc_refuse(g, id, s, WR_GRPC_UNIMPLEMENTED, "messages cannot be compressed here");
@@ -56,7 +51,7 @@ static void on_headers(struct wr_grpc *g, int32_t id, struct wr_grpc_stream *s)
 static void call(struct wr_grpc *g, int32_t id, struct wr_grpc_stream *s)
 {
     struct wr_grpc_reply reply = {.code = WR_GRPC_INTERNAL, .message = ""};
-    const struct wr_grpc_call what = {.path = path_of(s),
+    const struct wr_grpc_call what = {.method = s->method,
                                       .bytes = s->bytes + WR_GRPC_FRAME,
                                       .len = s->len - WR_GRPC_FRAME,
                                       .stream = s,
@@ -167,9 +162,12 @@ static int cb_begin_headers(nghttp2_session *session, const nghttp2_frame *frame
     struct wr_grpc *g = user;
     struct wr_grpc_stream *s;
 
-    if (frame->hd.type != NGHTTP2_HEADERS || frame->headers.cat != NGHTTP2_HCAT_REQUEST)
+    if (frame->hd.type != NGHTTP2_HEADERS || frame->headers.cat != NGHTTP2_HCAT_REQUEST) {
+        g->heading = nghttp2_session_get_stream_user_data(session, frame->hd.stream_id);
         return 0;
+    }
     s = wr_grpc_stream_take(g, frame->hd.stream_id);
+    g->heading = s;
     if (s == NULL)
         return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
     (void)nghttp2_session_set_stream_user_data(session, frame->hd.stream_id, s);
@@ -181,16 +179,15 @@ static bool same(const uint8_t *bytes, size_t len, const char *text)
     return len == strlen(text) && memcmp(bytes, text, len) == 0;
 }
 
-static void take_header(struct wr_grpc_stream *s, const uint8_t *name, size_t name_len,
-                        const uint8_t *value, size_t len)
+static void take_header(const struct wr_grpc *g, struct wr_grpc_stream *s, const uint8_t *name,
+                        size_t name_len, const uint8_t *value, size_t len)
 {
     struct weir_slice text = {(const char *)value, len};
 
     if (same(name, name_len, ":method")) {
         s->post = same(value, len, "POST");
     } else if (same(name, name_len, ":path")) {
-        s->path_len = len <= WR_GRPC_PATH_MAX ? len : 0;
-        memcpy(s->path, value, s->path_len);
+        s->method = g->events->find(g->context, text);
     } else if (same(name, name_len, "content-type")) {
         s->grpc = wr_grpc_content_type(text);
     } else if (same(name, name_len, "grpc-encoding")) {
@@ -208,8 +205,9 @@ static int cb_header(nghttp2_session *session, const nghttp2_frame *frame, const
                      size_t name_len, const uint8_t *value, size_t len, uint8_t flags, void *user)
 {
     struct wr_grpc *g = user;
-    struct wr_grpc_stream *s = nghttp2_session_get_stream_user_data(session, frame->hd.stream_id);
+    struct wr_grpc_stream *s = g->heading;
 
+    (void)session;
     (void)flags;
     if (s == NULL || frame->hd.type != NGHTTP2_HEADERS)
         return 0;
@@ -219,7 +217,7 @@ static int cb_header(nghttp2_session *session, const nghttp2_frame *frame, const
         return spend(g) != 0 ? NGHTTP2_ERR_CALLBACK_FAILURE
                              : NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE; /* resets the stream */
     }
-    take_header(s, name, name_len, value, len);
+    take_header(g, s, name, name_len, value, len);
     return 0;
 }
 
@@ -353,7 +351,8 @@ int wr_grpc_pump(struct wr_grpc *g)
                : -1;
 }
 
-struct wr_grpc *wr_grpc_new(const struct wr_grpc_events *events, void *context, int64_t now_ns)
+struct wr_grpc *wr_grpc_new(const struct wr_grpc_events *events, void *context,
+                            struct wr_grpc_spare *spare, int64_t now_ns)
 {
     struct wr_grpc *g = calloc(1, sizeof *g);
 
@@ -361,6 +360,7 @@ struct wr_grpc *wr_grpc_new(const struct wr_grpc_events *events, void *context, 
         return NULL;
     g->events = events;
     g->context = context;
+    g->spare = spare;
     g->now_ns = g->refilled_ns = g->opened_ns = now_ns;
     g->greeting_ns = WR_GRPC_GREETING_NS;
     g->question_ns = WR_GRPC_QUESTION_NS;
@@ -380,11 +380,6 @@ void wr_grpc_free(struct wr_grpc *g)
     nghttp2_session_del(g->session); /* does not say of each open stream that it closes now */
     while (g->open != NULL)
         wr_grpc_stream_put(g, g->open);
-    while (g->spare != NULL) {
-        struct wr_grpc_stream *next = g->spare->next;
-        free(g->spare);
-        g->spare = next;
-    }
     free(g);
 }
 

@@ -28,10 +28,10 @@ struct wr_grpc_reply {
     size_t len;
 };
 
-/* A call: a method and the |len| bytes of one message. */
+/* A call: a method, as find() returned it, and the |len| bytes of one message. */
 struct wr_grpc_stream;
 struct wr_grpc_call {
-    struct weir_slice path;
+    const void *method;
     const uint8_t *bytes;
     size_t len;
     struct wr_grpc_stream *stream; /* for wr_grpc_resume */
@@ -43,16 +43,27 @@ struct wr_grpc_events {
     bool (*call)(void *context, const struct wr_grpc_call *call, struct wr_grpc_reply *reply);
     /* A call is over, answered or not, that the door has kept something of. */
     void (*dropped)(void *context, void *kept);
-    /* Is there such a method? Asked before the message is there. */
-    bool (*knows)(void *context, struct weir_slice path);
+    /* The method of that path, or NULL. Asked before the message is there. */
+    const void *(*find)(void *context, struct weir_slice path);
     /* Something that is no call, or one that was refused before it was whole. */
     void (*bad)(void *context);
     /* Append to what is sent; returns less than 0 when that is over. */
     int (*write)(void *context, const void *bytes, size_t len);
 };
 
-/* NULL: out of memory. Writes the server's preface. |events| is borrowed. */
-struct wr_grpc *wr_grpc_new(const struct wr_grpc_events *events, void *context, int64_t now_ns);
+/* Blocks that calls are held in, of calls that are over: one for all connections of a thread. So
+ * few are used again and again, which lie in its cache, and idle connections keep none. All zero:
+ * empty.
+ */
+struct wr_grpc_spare {
+    struct wr_grpc_stream *first;
+    unsigned count;
+};
+void wr_grpc_spare_free(struct wr_grpc_spare *spare);
+
+/* NULL: out of memory. Writes the server's preface. |events| and |spare| are borrowed. */
+struct wr_grpc *wr_grpc_new(const struct wr_grpc_events *events, void *context,
+                            struct wr_grpc_spare *spare, int64_t now_ns);
 void wr_grpc_free(struct wr_grpc *grpc);
 
 /* Wait |stall_ns| for anything instead of the three times above; before anything is read. */

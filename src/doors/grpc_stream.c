@@ -5,15 +5,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SPARE_MAX 64 /* blocks of closed streams kept for new ones */
+#define SPARE_MAX 256U /* 200 KiB for each thread */
 
 struct wr_grpc_stream *wr_grpc_stream_take(struct wr_grpc *g, int32_t id)
 {
-    struct wr_grpc_stream *s = g->spare;
+    struct wr_grpc_stream *s = g->spare->first;
 
     if (s != NULL) {
-        g->spare = s->next;
-        g->spare_count--;
+        g->spare->first = s->next;
+        g->spare->count--;
     } else {
         s = malloc(sizeof *s);
         if (s == NULL)
@@ -48,6 +48,8 @@ void wr_grpc_stream_put(struct wr_grpc *g, struct wr_grpc_stream *s)
     if (s->kept != NULL)
         g->events->dropped(g->context, s->kept);
     s->kept = NULL;
+    if (g->heading == s)
+        g->heading = NULL;
     wr_grpc_stream_forget(g, s);
     if (s->previous != NULL)
         s->previous->next = s->next;
@@ -55,13 +57,23 @@ void wr_grpc_stream_put(struct wr_grpc *g, struct wr_grpc_stream *s)
         g->open = s->next;
     if (s->next != NULL)
         s->next->previous = s->previous;
-    if (g->spare_count >= SPARE_MAX) {
+    if (g->spare->count >= SPARE_MAX) {
         free(s);
         return;
     }
-    s->next = g->spare;
-    g->spare = s;
-    g->spare_count++;
+    s->next = g->spare->first;
+    g->spare->first = s;
+    g->spare->count++;
+}
+
+void wr_grpc_spare_free(struct wr_grpc_spare *spare)
+{
+    while (spare->first != NULL) {
+        struct wr_grpc_stream *next = spare->first->next;
+        free(spare->first);
+        spare->first = next;
+    }
+    spare->count = 0;
 }
 
 /* Room for |len| bytes in all. */

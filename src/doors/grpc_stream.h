@@ -6,8 +6,7 @@
 
 #include "doors/grpc_session.h"
 
-#define WR_GRPC_INLINE 512  /* most questions and answers fit */
-#define WR_GRPC_PATH_MAX 96 /* of the longest method we know, and some */
+#define WR_GRPC_INLINE 512 /* most questions and answers fit */
 
 struct wr_grpc_stream {
     struct wr_grpc_stream *next, *previous; /* of those that are open; next: of the spare ones */
@@ -17,8 +16,7 @@ struct wr_grpc_stream {
     int64_t started_ns, timeout_ns; /* timeout 0: none */
     int64_t due_ns;                 /* of the question, then of the answer's being taken */
     int32_t id;
-    size_t path_len;
-    char path[WR_GRPC_PATH_MAX];
+    const void *method; /* the door's; NULL: none that there is */
     bool post, grpc, http_refused;
     bool encoded; /* grpc-encoding other than identity */
     bool has_encoding;
@@ -32,9 +30,10 @@ struct wr_grpc {
     nghttp2_session *session;
     const struct wr_grpc_events *events;
     void *context;
-    struct wr_grpc_stream *open, *spare;
-    unsigned spare_count;
-    size_t buffered; /* bytes of streams beyond their own blocks */
+    struct wr_grpc_spare *spare;
+    struct wr_grpc_stream *open;
+    struct wr_grpc_stream *heading; /* whose header fields are coming; NULL: nobody's of ours */
+    size_t buffered;                /* bytes of streams beyond their own blocks */
     int64_t now_ns, refilled_ns, opened_ns;
     int64_t greeting_ns, question_ns, answer_ns; /* how long each is waited for */
     int64_t budget;

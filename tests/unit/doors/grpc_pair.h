@@ -20,6 +20,7 @@
 /* Both ends. Bytes to the client are given to it at once. */
 struct pair {
     struct wr_grpc *server;
+    struct wr_grpc_spare spare;
     nghttp2_session *client;
     int64_t now;
     unsigned calls, bad, dropped;
@@ -39,6 +40,7 @@ static bool on_call(void *context, const struct wr_grpc_call *call, struct wr_gr
 {
     struct pair *p = context;
 
+    assert_ptr_equal(call->method, p);
     p->calls++;
     if (call->len > 0 && call->bytes[0] == '!') {
         reply->code = WR_GRPC_UNKNOWN;
@@ -64,10 +66,9 @@ static void on_dropped(void *context, void *kept)
     p->dropped++;
 }
 
-static bool on_knows(void *context, struct weir_slice path)
+static const void *on_find(void *context, struct weir_slice path)
 {
-    (void)context;
-    return path.len == 5 && memcmp(path.ptr, "/s/Ok", 5) == 0;
+    return path.len == 5 && memcmp(path.ptr, "/s/Ok", 5) == 0 ? context : NULL;
 }
 
 static void on_bad(void *context)
@@ -82,7 +83,7 @@ static int on_write(void *context, const void *bytes, size_t len)
     return nghttp2_session_mem_recv(p->client, bytes, len) == (ssize_t)len ? 0 : -1;
 }
 
-static const struct wr_grpc_events events = {on_call, on_dropped, on_knows, on_bad, on_write};
+static const struct wr_grpc_events events = {on_call, on_dropped, on_find, on_bad, on_write};
 
 static int saw_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name,
                       size_t name_len, const uint8_t *value, size_t len, uint8_t flags, void *user)
@@ -158,13 +159,14 @@ static void open_pair(struct pair *p)
     assert_int_equal(nghttp2_session_client_new(&p->client, callbacks, p), 0);
     nghttp2_session_callbacks_del(callbacks);
     assert_int_equal(nghttp2_submit_settings(p->client, 0, NULL, 0), 0);
-    p->server = wr_grpc_new(&events, p, p->now);
+    p->server = wr_grpc_new(&events, p, &p->spare, p->now);
     assert_non_null(p->server);
 }
 
 static void close_pair(struct pair *p)
 {
     wr_grpc_free(p->server);
+    wr_grpc_spare_free(&p->spare);
     nghttp2_session_del(p->client);
 }
 
