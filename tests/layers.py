@@ -22,7 +22,8 @@ MAY_INCLUDE = {
     "meter": ["base", "algo", "store", "policy", "wire"],
     "serve": ["base", "algo", "store", "policy", "engine", "wire", "lib", "remote", "meter"],
     "doors": ["base", "algo", "store", "policy", "engine", "wire", "lib", "remote", "meter", "serve"],
-    "cli": ["base", "algo", "store", "policy", "engine", "wire", "lib", "remote", "meter", "serve", "doors"],
+    "import": ["base", "policy"],
+    "cli": ["base", "algo", "store", "policy", "engine", "wire", "lib", "remote", "meter", "serve", "doors", "import"],
 }
 LINES_MAX = 500
 BANNED_NAMES = ("util", "common", "misc", "helper")

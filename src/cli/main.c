@@ -22,6 +22,7 @@ static const struct {
 } commands[] = {
     {"serve", wr_cmd_serve, "the decision service: answer over HTTP, gRPC, RESP"},
     {"init", wr_cmd_init, "write a commented policy to start from"},
+    {"import", wr_cmd_import, "turn another limiter's configuration into a policy"},
     {"check", wr_cmd_check, "check policy files and summarise them"},
     {"replay", wr_cmd_replay, "run access logs through a policy and report what it would do"},
     {"arena", wr_cmd_arena, "look through an arena: what is in it, is it sound"},

@@ -1,0 +1,241 @@
+/* draft.c - adding to a draft. What is found twice is kept once. */
+#include "import/draft.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arith.h"
+#include "policy/policy.h"
+#include "policy/rate.h"
+
+#define TEXT_MAX 4096
+
+const char *wr_draft_text(struct wr_draft *draft, const char *format, ...)
+{
+    char text[TEXT_MAX];
+    const char *copy;
+    va_list args;
+
+    va_start(args, format);
+    (void)vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    copy = wr_region_text(&draft->region, text, strlen(text));
+    return copy != NULL ? copy : "";
+}
+
+static void add_message(struct wr_draft *draft, enum wr_severity severity, unsigned line,
+                        unsigned column, const char *format, va_list args)
+{
+    char text[WR_DIAG_TEXT_MAX];
+
+    (void)vsnprintf(text, sizeof text, format, args);
+    wr_diag_add(draft->diag, severity, line, column, "%s", text);
+}
+
+void wr_draft_note(struct wr_draft *draft, unsigned line, unsigned column, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    add_message(draft, WR_WARNING, line, column, format, args);
+    va_end(args);
+}
+
+void wr_draft_error(struct wr_draft *draft, unsigned line, unsigned column, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    add_message(draft, WR_ERROR, line, column, format, args);
+    va_end(args);
+}
+
+/* ---- names ----------------------------------------------------------------------------------- */
+
+static bool is_name_char(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
+           c == '_' || c == '-';
+}
+
+/* Runs of other bytes become one dash. */
+const char *wr_draft_name(struct wr_draft *draft, const char *text)
+{
+    char name[WR_NAME_MAX - 8]; /* room for a number behind it */
+    size_t len = 0;
+
+    for (; *text != '\0' && len < sizeof name - 1; text++)
+        if (is_name_char(*text))
+            name[len++] = *text;
+        else if (len > 0 && name[len - 1] != '-')
+            name[len++] = '-';
+    while (len > 0 && name[len - 1] == '-')
+        len--;
+    name[len] = '\0';
+    return wr_draft_text(draft, "%s", len > 0 ? name : "unnamed");
+}
+
+static struct wr_draft_pair *add_pair(struct wr_draft *draft, struct wr_draft_pair **list,
+                                      const char *name, const char *value)
+{
+    struct wr_draft_pair *pair;
+
+    for (; *list != NULL; list = &(*list)->next)
+        if (strcmp((*list)->name, name) == 0)
+            return *list;
+    pair = wr_region_take(&draft->region, 1, sizeof *pair);
+    if (pair == NULL)
+        return NULL;
+    pair->name = wr_draft_text(draft, "%s", name);
+    pair->value = wr_draft_text(draft, "%s", value);
+    *list = pair;
+    return pair;
+}
+
+void wr_draft_identity(struct wr_draft *draft, const char *name, const char *header)
+{
+    (void)add_pair(draft, &draft->identities, name, header);
+}
+
+const char *wr_draft_plan(struct wr_draft *draft, const char *name, const char *origin)
+{
+    const struct wr_draft_pair *plan =
+        add_pair(draft, &draft->plans, wr_draft_name(draft, name), origin);
+
+    return plan != NULL ? plan->name : NULL;
+}
+
+void wr_draft_key(struct wr_draft *draft, const char *key, const char *plan)
+{
+    (void)add_pair(draft, &draft->keys, key, plan);
+}
+
+/* ---- limits ---------------------------------------------------------------------------------- */
+
+static bool same(const char *a, const char *b)
+{
+    return (a == NULL) == (b == NULL) && (a == NULL || strcmp(a, b) == 0);
+}
+
+static bool is_like(const struct wr_draft_limit *a, const struct wr_draft_limit *b)
+{
+    return a->kind == b->kind && a->shadow == b->shadow && a->skip_missing == b->skip_missing &&
+           same(a->origin, b->origin) && same(a->by, b->by) && same(a->methods, b->methods) &&
+           same(a->path, b->path) && same(a->algorithm, b->algorithm) && same(a->per, b->per);
+}
+
+static bool has_name(const struct wr_draft *draft, const char *name)
+{
+    for (const struct wr_draft_limit *l = draft->limits; l != NULL; l = l->next)
+        if (strcmp(l->name, name) == 0)
+            return true;
+    return false;
+}
+
+struct wr_draft_limit *wr_draft_limit(struct wr_draft *draft, const struct wr_draft_limit *like)
+{
+    struct wr_draft_limit **at = &draft->limits, *limit;
+    const char *name = wr_draft_name(draft, like->name);
+
+    for (; *at != NULL; at = &(*at)->next)
+        if (is_like(*at, like))
+            return *at;
+    limit = wr_region_take(&draft->region, 1, sizeof *limit);
+    if (limit == NULL)
+        return NULL;
+    *limit = *like;
+    limit->name = name;
+    for (unsigned n = 2; has_name(draft, limit->name); n++)
+        limit->name = wr_draft_text(draft, "%s-%u", name, n);
+    limit->origin = wr_draft_text(draft, "%s", like->origin != NULL ? like->origin : "");
+    limit->values = NULL;
+    limit->next = NULL;
+    *at = limit;
+    return limit;
+}
+
+void wr_draft_set(struct wr_draft *draft, struct wr_draft_limit *limit, const char *plan,
+                  const char *text)
+{
+    struct wr_draft_value **at, *value;
+
+    if (limit == NULL || text == NULL)
+        return;
+    for (at = &limit->values; *at != NULL; at = &(*at)->next)
+        if (same((*at)->plan, plan))
+            return;
+    value = wr_region_take(&draft->region, 1, sizeof *value);
+    if (value == NULL)
+        return;
+    *value = (struct wr_draft_value){plan, wr_draft_text(draft, "%s", text), NULL};
+    *at = value;
+}
+
+/* ---- numbers --------------------------------------------------------------------------------- */
+
+/* |text| as a whole number of 1 / |*parts|. */
+static bool read_decimal(const char *text, int64_t *number, int64_t *parts)
+{
+    bool digits = false, point = false;
+
+    *number = 0;
+    *parts = 1;
+    for (; *text != '\0'; text++) {
+        if (*text == '.' && !point) {
+            point = true;
+        } else if (*text >= '0' && *text <= '9') {
+            digits = true;
+            if (*parts >= 1000000 && *text != '0')
+                return false;
+            if (*parts >= 1000000)
+                continue;
+            if (*number > INT64_C(1000000000000))
+                return false;
+            *number = *number * 10 + (*text - '0');
+            *parts *= point ? 10 : 1;
+        } else {
+            return false;
+        }
+    }
+    return digits;
+}
+
+const char *wr_draft_rate(struct wr_draft *draft, const char *units, int64_t per_s, int64_t burst,
+                          int64_t queue)
+{
+    static const struct {
+        int64_t s;
+        const char *word;
+    } named[] = {{1, "second"}, {60, "minute"}, {3600, "hour"}, {86400, "day"}, {604800, "week"}};
+    int64_t number, parts, divisor;
+    const char *text = NULL;
+
+    if (per_s < 1 || per_s > INT64_C(366) * 86400 || !read_decimal(units, &number, &parts))
+        return NULL;
+    divisor = (int64_t)wr_gcd_u64((uint64_t)number, (uint64_t)parts);
+    number /= divisor;
+    per_s *= parts / divisor;
+    if (number == 0)
+        per_s = 1;
+    if (per_s > INT64_C(366) * 86400)
+        return NULL;
+    for (size_t i = 0; i < sizeof named / sizeof named[0] && text == NULL; i++)
+        if (per_s == named[i].s)
+            text = wr_draft_text(draft, "%" PRId64 "/%s", number, named[i].word);
+    if (text == NULL && per_s % 86400 == 0)
+        text = wr_draft_text(draft, "%" PRId64 "/%" PRId64 "d", number, per_s / 86400);
+    if (text == NULL)
+        text = wr_draft_text(draft, "%" PRId64 "/%" PRId64 "s", number, per_s);
+    if (burst >= 0)
+        text = wr_draft_text(draft, "%s burst %" PRId64, text, burst);
+    if (queue >= 0)
+        text = wr_draft_text(draft, "%s queue %" PRId64, text, queue);
+    return text;
+}
+
+void wr_draft_fini(struct wr_draft *draft)
+{
+    wr_region_fini(&draft->region);
+}

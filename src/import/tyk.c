@@ -1,0 +1,138 @@
+/* tyk.c - policies of the Tyk gateway: policies.json, or what its API lists.
+ *
+ *   {"ID": {"name", "rate": 1000, "per": 60, "quota_max": 100, "quota_renewal_rate": 86400, ...}}
+ *
+ * A policy there is a plan here. Keys come in the field that the API's definition names, by default
+ * Authorization. Its quota is renewed so many seconds after its first use; here windows lie on the
+ * clock, and a renewal of a day is the civil day in UTC. */
+#include "import/draft.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define KEY "api_key"
+#define WR_TYK_KNOWN \
+    "rate per quota_max quota_renewal_rate id _id name access_rights partitions smoothing"
+#define WR_TYK_HARMLESS                                                                         \
+    "org_id active state is_inactive tags meta_data last_updated quota_remaining quota_renews " \
+    "date_created enable_http_signature_validation"
+#define SLIDING_LOG_MAX 10000
+
+static void read_rate(struct wr_draft *draft, const struct wr_yaml *policy, const char *plan)
+{
+    const char *units = wr_import_word(policy, "rate", "0");
+    struct wr_draft_limit like = {
+        .name = "rate", .origin = "rate and per of the policies, for each key", .by = KEY};
+    const char *rate;
+    int64_t per, whole;
+
+    if (!wr_import_number(draft, policy, "per", &per) || strcmp(units, "0") == 0 ||
+        units[0] == '-') {
+        wr_draft_set(draft, wr_draft_limit(draft, &like), plan, "unlimited");
+        return;
+    }
+    rate = wr_draft_rate(draft, units, per, -1, -1);
+    if (rate == NULL)
+        wr_draft_note(draft, policy->line, policy->column,
+                      "policy %s: a rate of %s per %" PRId64 " seconds", plan, units, per);
+    else if ((whole = strtoll(units, NULL, 10)) > SLIDING_LOG_MAX)
+        wr_draft_note(draft, policy->line, policy->column,
+                      "policy %s: a log of %" PRId64 " stamps a key; counted by a sliding window, "
+                      "which may be off by a part of the window before",
+                      plan, whole);
+    wr_draft_set(draft, wr_draft_limit(draft, &like), plan, rate);
+}
+
+static void read_quota(struct wr_draft *draft, const struct wr_yaml *policy, const char *plan)
+{
+    static const struct {
+        int64_t s;
+        const char *per;
+    } civil[] = {{86400, "day"}, {604800, "week"}};
+    struct wr_draft_limit like = {.by = KEY, .algorithm = "fixed-window"};
+    int64_t most, renewal;
+
+    if (!wr_import_number(draft, policy, "quota_max", &most) || most < 0)
+        return; /* -1: none */
+    if (!wr_import_number(draft, policy, "quota_renewal_rate", &renewal) || renewal <= 0) {
+        wr_draft_note(draft, policy->line, policy->column,
+                      "policy %s: a quota of %" PRId64 " that is never renewed", plan, most);
+        return;
+    }
+    like.origin = wr_draft_text(
+        draft, "quota renewed after %" PRId64 " s; there from the first use, here on the clock",
+        renewal);
+    like.name = "quota";
+    for (size_t i = 0; i < 2; i++)
+        if (renewal == civil[i].s) {
+            like.kind = WR_DRAFT_QUOTA;
+            like.per = civil[i].per;
+            like.algorithm = NULL;
+            like.name = wr_draft_text(draft, "quota-%s", like.per);
+        }
+    if (like.kind == WR_DRAFT_QUOTA)
+        wr_draft_set(draft, wr_draft_limit(draft, &like), plan,
+                     wr_draft_text(draft, "%" PRId64, most));
+    else
+        wr_draft_set(draft, wr_draft_limit(draft, &like), plan,
+                     wr_draft_rate(draft, wr_draft_text(draft, "%" PRId64, most), renewal, -1, -1));
+}
+
+/* Limits of one API within a policy, which replace the policy's for it. */
+static void note_rights(struct wr_draft *draft, const struct wr_yaml *rights)
+{
+    if (rights == NULL || rights->kind != WR_YAML_MAP)
+        return;
+    for (const struct wr_yaml *api = rights->first; api != NULL; api = api->next) {
+        const struct wr_yaml *limit = wr_import_member(api, "limit");
+        if (limit != NULL && limit->kind == WR_YAML_MAP && limit->count > 0)
+            wr_draft_note(draft, limit->line, limit->column,
+                          "limits of API %s alone: where it listens is not in this file",
+                          wr_import_word(api, "api_name", api->key->text));
+    }
+}
+
+static void read_policy(struct wr_draft *draft, const struct wr_yaml *policy, const char *id)
+{
+    const char *plan;
+
+    if (policy->kind != WR_YAML_MAP) {
+        wr_draft_error(draft, policy->line, policy->column, "expected a policy, as a map");
+        return;
+    }
+    id = wr_import_word(policy, "id", id);
+    plan = wr_draft_plan(draft, wr_import_word(policy, "name", id), id);
+    if (plan == NULL)
+        return;
+    read_rate(draft, policy, plan);
+    read_quota(draft, policy, plan);
+    note_rights(draft, wr_import_member(policy, "access_rights"));
+    wr_import_rest(draft, policy, WR_TYK_KNOWN, WR_TYK_HARMLESS);
+}
+
+void wr_import_tyk(struct wr_draft *draft, const char *name, const char *text, size_t len)
+{
+    const struct wr_yaml *root = wr_import_tree(draft, text, len);
+    bool one =
+        wr_import_member(root, "quota_max") != NULL || wr_import_member(root, "rate") != NULL;
+    (void)name;
+
+    if (root == NULL)
+        return;
+    if (root->kind == WR_YAML_SCALAR) {
+        wr_draft_error(draft, root->line, root->column, "expected policies as JSON");
+        return;
+    }
+    wr_draft_identity(draft, KEY, "Authorization");
+    if (one)
+        read_policy(draft, root, "policy");
+    for (const struct wr_yaml *policy = one ? NULL : root->first; policy != NULL;
+         policy = policy->next)
+        read_policy(draft, policy, policy->key != NULL ? policy->key->text : "policy");
+    if (draft->plans != NULL)
+        wr_draft_note(draft, 0, 0,
+                      "which keys have which policy is with the keys: name them in "
+                      "identity.plan.keys, or make customers; others count as plan %s",
+                      draft->plans->name);
+}
