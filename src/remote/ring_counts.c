@@ -20,6 +20,7 @@ struct wr_ring_count {
     unsigned loops;                                    /* that have it */
     unsigned ups;                                      /* and see it up */
     uint64_t order;                                    /* of the last that left */
+    int64_t heard_ns;
     uint64_t counter[WR_RING_COUNTERS];
 };
 
@@ -99,6 +100,17 @@ void wr_ring_counts_up(struct wr_ring_count *count, bool up)
         (void)__atomic_fetch_add(&count->ups, 1, __ATOMIC_RELAXED);
     else if (count != NULL)
         (void)__atomic_fetch_sub(&count->ups, 1, __ATOMIC_RELAXED);
+}
+
+void wr_ring_counts_heard(struct wr_ring_count *count, int64_t now_ns)
+{
+    if (count != NULL)
+        __atomic_store_n(&count->heard_ns, now_ns, __ATOMIC_RELAXED);
+}
+
+int64_t wr_ring_counts_heard_ns(const struct wr_ring_count *count)
+{
+    return count != NULL ? __atomic_load_n(&count->heard_ns, __ATOMIC_RELAXED) : 0;
 }
 
 static uint64_t value(const struct wr_ring_count *count, enum wr_ring_counter what)

@@ -34,6 +34,10 @@ void wr_ring_counts_add(struct wr_ring_count *count, enum wr_ring_counter what, 
 /* A loop sees it come up, or go: each in turn. */
 void wr_ring_counts_up(struct wr_ring_count *count, bool up);
 
+/* A loop has heard of it; and when any did last, by uv_hrtime. 0: none has, as far as is known. */
+void wr_ring_counts_heard(struct wr_ring_count *count, int64_t now_ns);
+int64_t wr_ring_counts_heard_ns(const struct wr_ring_count *count);
+
 /* The nodes that a loop has, at most |max| of them. Returns how many. */
 size_t wr_ring_counts_read(struct wr_ring_counts *counts, struct wr_backend_peer *out, size_t max);
 

@@ -31,6 +31,8 @@
 #include "remote/ring_store.h"
 
 #define UNSETTLED_NS (10 * WR_NS_PER_S)
+/* A loop that finds a node dead is two beats behind its last word to any of them, at least. */
+#define SILENCE_NS (3 * WR_NS_PER_S / 2)
 
 /* ---- sets ------------------------------------------------------------------------------------ */
 
@@ -215,14 +217,21 @@ void wr_ring_tell(struct wr_ring *ring)
 
 /* ---- beats ----------------------------------------------------------------------------------- */
 
-static void beat_peer(struct wr_ring_peer *peer)
+/* Once for all loops, which count their beats each for itself: the node may have come back to
+ * another one in between. */
+static void say_dead(const struct wr_ring_peer *peer, int64_t now_ns)
+{
+    if (peer->status != WR_RING_LEFT && now_ns - wr_ring_counts_heard_ns(peer->count) >= SILENCE_NS)
+        wr_ring_news_say(wr_ring_keys_news(peer->ring->keys), peer->id, "is dead", true);
+}
+
+static void beat_peer(struct wr_ring_peer *peer, int64_t now_ns)
 {
     if (peer->heard) {
         peer->misses = 0;
     } else if (peer->standing != WR_RING_DEAD && ++peer->misses >= WR_RING_MISSES_MAX) {
         peer->standing = WR_RING_DEAD;
-        if (peer->status != WR_RING_LEFT)
-            wr_ring_news_say(wr_ring_keys_news(peer->ring->keys), peer->id, "is dead", true);
+        say_dead(peer, now_ns);
         peer->synced = 0;
         if (peer->node->link != NULL && wr_redis_link_is_up(peer->node->link))
             wr_redis_node_drop(peer->node, WR_TROUBLE_TIMEOUT, "silent, taken for dead");
@@ -248,7 +257,7 @@ void wr_ring_members_beat(struct wr_ring *ring, int64_t now_ns)
 {
     for (unsigned i = 1; i < WR_RING_PEERS_MAX; i++)
         if (ring->peers[i].ring != NULL)
-            beat_peer(&ring->peers[i]);
+            beat_peer(&ring->peers[i], now_ns);
     if (wr_ring_keys_status(ring->keys) == WR_RING_JOINING && has_joined(ring, now_ns)) {
         wr_ring_keys_set_status(ring->keys, WR_RING_READY);
         wr_ring_announce(ring);

@@ -144,6 +144,8 @@ static void stands(struct wr_ring_peer *peer, const struct wr_ring_hello *hello)
 {
     if (hello->status == WR_RING_LEFT)
         wr_ring_news_say(wr_ring_keys_news(peer->ring->keys), peer->id, "has left", false);
+    else if (peer->status == WR_RING_LEFT) /* it is there again before it was silent for long */
+        wr_ring_news_say(wr_ring_keys_news(peer->ring->keys), peer->id, "has joined", false);
     peer->status = hello->status;
     peer->incarnation = hello->incarnation;
     if (peer->synced != hello->incarnation)
@@ -238,6 +240,7 @@ static void on_hello(void *context, struct wr_redis_link *link, const struct red
     }
     judge_name(peer, &hello);
     peer->heard = true;
+    wr_ring_counts_heard(peer->count, wr_redis_now_ns());
     peer->denied = peer->missing = false;
     peer->misses = 0;
     if (peer->standing != WR_RING_ALIVE)

@@ -9,13 +9,13 @@ CHUNK = 65536
 
 
 class ChaosProxy:
-    """Listens on a port of its own and passes on to |target|, (host, port).
+    """Listens on a port of its own, or |at|, and passes on to |target|, (host, port).
 
     delay   seconds that each chunk waits, both ways
     swallow nothing is passed on any more, and nothing is closed: a cable pulled out
     refuse  new connections are reset at once"""
 
-    def __init__(self, target):
+    def __init__(self, target, at=("127.0.0.1", 0)):
         self.target = target
         self.delay = 0
         self.swallow = False
@@ -23,7 +23,7 @@ class ChaosProxy:
         self.accepted = 0
         self.pairs = []
         self.lock = threading.Lock()
-        self.listener = socket.create_server(("127.0.0.1", 0), backlog=128)
+        self.listener = socket.create_server(at, backlog=128)
         self.port = self.listener.getsockname()[1]
         threading.Thread(target=self._accept, daemon=True).start()
 

@@ -74,6 +74,17 @@ static void test_up_when_all_loops_say_so(void **state)
     wr_ring_counts_up(NULL, true);
 }
 
+static void test_heard_by_any_loop(void **state)
+{
+    struct wr_ring_count *a = wr_ring_counts_join(*state, "a:1");
+
+    assert_int_equal(wr_ring_counts_heard_ns(a), 0);
+    wr_ring_counts_heard(wr_ring_counts_join(*state, "a:1"), 5);
+    assert_int_equal(wr_ring_counts_heard_ns(a), 5);
+    wr_ring_counts_heard(NULL, 5);
+    assert_int_equal(wr_ring_counts_heard_ns(NULL), 0);
+}
+
 static void test_who_comes_back_goes_on(void **state)
 {
     struct wr_ring_counts *counts = *state;
@@ -127,9 +138,9 @@ static void test_too_many_at_once_are_not_counted(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_each_counter_in_its_place),        TEST(test_up_when_all_loops_say_so),
-        TEST(test_who_comes_back_goes_on),           TEST(test_ever_new_names_are_bounded),
-        TEST(test_too_many_at_once_are_not_counted),
+        TEST(test_each_counter_in_its_place),  TEST(test_up_when_all_loops_say_so),
+        TEST(test_heard_by_any_loop),          TEST(test_who_comes_back_goes_on),
+        TEST(test_ever_new_names_are_bounded), TEST(test_too_many_at_once_are_not_counted),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
