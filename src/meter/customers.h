@@ -10,11 +10,12 @@
 #ifndef WR_METER_CUSTOMERS_H
 #define WR_METER_CUSTOMERS_H
 
-#include "base/sha256.h"
 #include "meter/database.h"
+#include "store/customers.h"
 
-#define WR_CUSTOMER_NAME_MAX 128 /* bytes, without an end: printable UTF-8, no blanks at its ends \
-                                  */
+#define WR_CUSTOMER_NAME_MAX                                             \
+    128 /* bytes, without an end: printable UTF-8, no blanks at its ends \
+         */
 #define WR_CUSTOMER_PLAN_MAX 64
 #define WR_CUSTOMER_WHO_MAX 128
 #define WR_CUSTOMER_WHY_MAX 512
@@ -39,7 +40,7 @@ struct wr_customer {
     char plan[WR_CUSTOMER_PLAN_MAX + 1];
     char trial_plan[WR_CUSTOMER_PLAN_MAX + 1]; /* holds until trial_until_ns; "": no trial */
     int64_t trial_until_ns;
-    uint8_t anchor; /* day of the month its billing months begin on, 1..31 */
+    uint8_t anchor; /* day of the month its months begin on, 1..31; 0: none of its own */
     bool partner, suspended;
     bool from_file;     /* it stands in the customers' file, and is changed there */
     bool ended;         /* is a customer no more: its keys lead nowhere, its history stays */
@@ -48,7 +49,7 @@ struct wr_customer {
 };
 
 struct wr_customer_key {
-    unsigned char digest[WR_SHA256_BYTES]; /* wr_key_digest: never the key itself */
+    unsigned char digest[WR_CUSTOMER_DIGEST_BYTES]; /* of wr_customer_digest: never the key */
     int64_t customer;
     char identity[WR_CUSTOMER_PLAN_MAX + 1]; /* api_key, user: as in identity: of the policy */
     char hint[WR_KEY_HINT_MAX + 1];          /* its last bytes; "" where the key is short */
@@ -68,13 +69,12 @@ struct wr_audit {
  * that share limits agree on it without asking each other. */
 int64_t wr_customer_id(const char *name);
 
-/* Of (identity, value): SHA-256 of the identity's length (4 bytes, little endian), its name, and
- * the value. The first 16 bytes are what customers.map has. */
+/* The digest of a key, as the database and customers.map have it. */
 void wr_key_digest(struct weir_slice identity, struct weir_slice value,
-                   unsigned char out[WR_SHA256_BYTES]);
+                   unsigned char out[WR_CUSTOMER_DIGEST_BYTES]);
 
 /* The name of a key in words: 16 hexadecimal digits of its digest. */
-void wr_key_id(const unsigned char digest[WR_SHA256_BYTES], char out[WR_KEY_ID_TEXT]);
+void wr_key_id(const unsigned char digest[WR_CUSTOMER_DIGEST_BYTES], char out[WR_KEY_ID_TEXT]);
 
 /* A new key: |prefix| (at most WR_KEY_PREFIX_MAX of [A-Za-z0-9_-]; may be "") and 256 random bits
  * in base62. 0 or WEIR_EIO (no randomness), WEIR_EINVAL. */
@@ -89,8 +89,8 @@ int wr_key_make(const char *prefix, char out[WR_KEY_TEXT_MAX]);
 
 struct wr_customer_new {
     const char *name, *tenant, *plan; /* tenant may be NULL */
-    uint8_t anchor;                   /* 0: 1 */
-    bool partner, suspended, from_file;
+    uint8_t anchor;                   /* 0: none of its own */
+    bool partner, suspended;
     const char *trial_plan; /* NULL: none */
     int64_t trial_until_ns;
     uint32_t room; /* customers.room: numbers are below it */
@@ -101,15 +101,15 @@ int wr_customer_create(struct wr_database *database, const struct wr_customer_ne
 /* What is to be changed: NULL and -1 are left as they are. */
 struct wr_customer_change {
     const char *tenant, *plan;
-    int anchor, partner, suspended, from_file;
+    int anchor, partner, suspended;
     const char *trial_plan; /* "": ends the trial */
     int64_t trial_until_ns;
     int wants_upgrade;
 };
-#define WR_CUSTOMER_UNCHANGED                                                              \
-    (struct wr_customer_change)                                                            \
-    {                                                                                      \
-        .anchor = -1, .partner = -1, .suspended = -1, .from_file = -1, .wants_upgrade = -1 \
+#define WR_CUSTOMER_UNCHANGED                                             \
+    (struct wr_customer_change)                                           \
+    {                                                                     \
+        .anchor = -1, .partner = -1, .suspended = -1, .wants_upgrade = -1 \
     }
 /* A line of the audit log for each value that is another now; none: nothing happens. */
 int wr_customer_change(struct wr_database *database, int64_t id,
@@ -128,7 +128,7 @@ int wr_customer_add_key(struct wr_database *database, int64_t id, struct weir_sl
 int wr_customer_add_digest(struct wr_database *database, const struct wr_customer_key *key,
                            const struct wr_author *author);
 int wr_customer_revoke_key(struct wr_database *database,
-                           const unsigned char digest[WR_SHA256_BYTES],
+                           const unsigned char digest[WR_CUSTOMER_DIGEST_BYTES],
                            const struct wr_author *author);
 
 /* Trials that ended by |author->now_ns| are noted as such; the plan has changed by itself. Returns
@@ -142,7 +142,8 @@ int wr_customers_end_trials(struct wr_database *database, const struct wr_author
 int wr_customer_find(struct wr_database *database, const char *name, struct wr_customer *out);
 int wr_customer_get(struct wr_database *database, int64_t id, struct wr_customer *out);
 /* Whom a key leads to; WEIR_ENOENT where it was revoked. */
-int wr_customer_of_key(struct wr_database *database, const unsigned char digest[WR_SHA256_BYTES],
+int wr_customer_of_key(struct wr_database *database,
+                       const unsigned char digest[WR_CUSTOMER_DIGEST_BYTES],
                        struct wr_customer *out);
 /* The key of customer |id| whose wr_key_id begins with |text| (at least 4 digits). WEIR_EINVAL:
  * several do. */

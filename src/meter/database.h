@@ -97,12 +97,6 @@ int wr_database_begin_reading(struct wr_database *database);
 /* What the last call that failed says. Never NULL; valid until the next call. */
 const struct wr_fault *wr_database_fault(const struct wr_database *database);
 
-/* Has another connection committed since the last call? True the first time. */
-bool wr_database_changed(struct wr_database *database);
-
-/* The identifier of the last row that was inserted. */
-int64_t wr_database_last_id(const struct wr_database *database);
-
 /* Text of column |index|, cut to |size| - 1 bytes; "" for NULL. */
 void wr_database_text(struct sqlite3_stmt *statement, int index, char *out, size_t size);
 

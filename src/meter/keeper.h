@@ -32,17 +32,17 @@ struct wr_keeper_options {
 
 /* Make the files, read the customers' file, fill customers.map, start the thread. Trouble with the
  * disk is no error: it is said, and tried again. Errors of the customers' file are: |diag| has
- * them. Returns 0, WEIR_EPOLICY, WEIR_ENOMEM. */
+ * them. Returns 0, WEIR_EPOLICY, WEIR_EIO (that file cannot be read), WEIR_ENOMEM. */
 int wr_keeper_start(struct wr_keeper **out, const struct wr_keeper_options *options,
                     struct wr_diag *diag);
 
 /* Another policy. In two steps, so that a reload is all or nothing: look whether it can be taken,
  * then take it. The first returns as wr_keeper_start and changes nothing. */
-struct wr_keeper_plan;
+struct wr_keeper_config;
 int wr_keeper_prepare(struct wr_keeper *keeper, const struct wr_policy *policy,
-                      struct wr_keeper_plan **out, struct wr_diag *diag);
-void wr_keeper_take(struct wr_keeper *keeper, struct wr_keeper_plan *plan);
-void wr_keeper_drop(struct wr_keeper_plan *plan);
+                      struct wr_keeper_config **out, struct wr_diag *diag);
+void wr_keeper_take(struct wr_keeper *keeper, struct wr_keeper_config *config);
+void wr_keeper_drop(struct wr_keeper_config *config);
 
 /* Flush for the last time, end the thread, free. NULL does nothing. */
 void wr_keeper_stop(struct wr_keeper *keeper);
@@ -63,6 +63,7 @@ struct wr_keeper_state {
     uint64_t waiting;                   /* cells seen changed and not written, at the last turn */
     uint64_t customers, keys, left_out; /* in customers.map; with no room in it */
     uint64_t upgrades, trials;          /* made; that ended */
+    uint64_t lost;                      /* units: wr_usage_lost_units of all quotas */
 };
 void wr_keeper_state(struct wr_keeper *keeper, struct wr_keeper_state *out);
 

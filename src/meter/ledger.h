@@ -14,31 +14,29 @@
 
 #define WR_LEDGER_BATCH 4096U /* cells of a transaction: tens of milliseconds */
 #define WR_LEDGER_QUOTAS_MAX 64U
-struct wr_civil; /* algo/civil.h */
-
-#define WR_NODE_TEXT 17 /* 16 hexadecimal digits and an end */
-
 /* One window of one cell. */
 struct wr_ledger_entry {
     int64_t customer;
-    int64_t quota;  /* wr_ledger_quota */
-    int32_t window; /* its first civil day */
-    int32_t day;    /* the civil day that what is new is put down to */
-    uint64_t used;  /* units, overage included */
-    uint64_t over;  /* of them beyond the limit */
+    uint32_t number; /* the customer's, of rows that were read */
+    int64_t quota;   /* wr_ledger_quota */
+    int32_t window;  /* its first civil day */
+    int32_t day;     /* the civil day that what is new is put down to */
+    bool daily;      /* the window is a day: it has no rows of usage_day */
+    uint64_t used;   /* units, overage included */
+    uint64_t over;   /* of them beyond the limit */
 };
 
-/* The row of this node: made where there is none. */
-int wr_ledger_node(struct wr_database *database, const char node[WR_NODE_TEXT], int64_t now_ns,
-                   int64_t *out);
+/* The row of this node, which the database is named by: made where there is none. */
+int wr_ledger_node(struct wr_database *database, int64_t now_ns, int64_t *out);
 
-/* The row of a quota: made where there is none. Another period or zone makes another quota of the
- * same name: their windows are not comparable. */
-int wr_ledger_quota(struct wr_database *database, const char *name, const struct wr_civil *civil,
-                    const char *zone, int64_t *out);
+/* The row of a quota: made where there is none. Another period makes another quota of the same
+ * name. Another zone does not: windows go by the same days, which begin at other moments now. */
+int wr_ledger_quota(struct wr_database *database, const char *name, uint8_t per, const char *zone,
+                    int64_t *out);
 
 /* A batch is a transaction: begin, put, end. Each returns 0 or an error of the database, after
- * which nothing of the batch is written. */
+ * which nothing of the batch is written; wr_ledger_put also WEIR_EAGAIN: there is no such customer,
+ * and the batch goes on without it. */
 struct wr_ledger_batch {
     struct wr_database *database;
     int64_t node, id;

@@ -1,0 +1,343 @@
+/* flush.c - batches of cells into rows.
+ *
+ * Problem. Cells change all the time, under loops and other processes; a batch takes milliseconds,
+ * and may fail when it is committed.
+ *
+ * Idea. A cell's bit is cleared, then the cell is read, then its rows are written, in a batch that
+ * is committed at its end; if that fails, all its bits are set again. What was written last is
+ * remembered as a hash of the cell, so that looking at all cells costs reading them, and a cell
+ * that went up and down again costs nothing.
+ *
+ * Invariants:
+ *   1. A change is in the database, or its bit is set, or it differs from its hash: the scan finds
+ *      it. Bits and hashes are hints about what to look at; rows are absolute.
+ *   2. A hash is stored after the commit of what it is of.
+ *   3. The customer of a cell is whom the map has under its number; one who ended is found in the
+ *      database. */
+#include "meter/flush.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include <sqlite3.h>
+
+#include "base/units.h"
+#include "meter/schema.h"
+
+/* Days of windows that a cell may still hold, and one more. */
+#define RESTORED_DAYS 6
+#define RESTORED_WEEKS_DAYS 42
+#define RESTORED_MONTHS_DAYS 160
+
+/* ---- the file ------------------------------------------------------------------------------- */
+
+int wr_kept_open(struct wr_kept *kept, const char *directory, uint32_t room, struct wr_diag *diag)
+{
+    char path[4096];
+    struct wr_usage_options options = {
+        .path = path, .name = kept->name, .room = room, .per = kept->civil.per};
+    int result;
+
+    (void)snprintf(path, sizeof path, "%s/%s.usage", directory, kept->name);
+    result = wr_usage_open(&kept->usage, &options, diag);
+    if (result != 0)
+        return result;
+    kept->room = wr_usage_room(kept->usage);
+    /* Pages as they are touched: a room for millions that has a thousand costs what a thousand do.
+     */
+    kept->written = mmap(NULL, kept->room * sizeof *kept->written, PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (kept->written == MAP_FAILED) {
+        kept->written = NULL;
+        wr_kept_close(kept);
+        return WEIR_ENOMEM;
+    }
+    kept->scanning = true;
+    return 0;
+}
+
+void wr_kept_close(struct wr_kept *kept)
+{
+    wr_usage_close(kept->usage);
+    if (kept->written != NULL)
+        (void)munmap(kept->written, kept->room * sizeof *kept->written);
+    kept->usage = NULL;
+    kept->written = NULL;
+}
+
+void wr_kept_forget(struct wr_kept *kept)
+{
+    kept->row = 0;
+    (void)madvise(kept->written, kept->room * sizeof *kept->written, MADV_DONTNEED);
+    kept->scanning = true;
+    kept->scan_at = 0;
+}
+
+/* ---- a cell --------------------------------------------------------------------------------- */
+
+struct cell {
+    uint32_t number;
+    unsigned count;
+    struct wr_usage_window window[WR_USAGE_WINDOWS];
+    uint64_t hash; /* not 0 */
+};
+
+static uint64_t mix(uint64_t hash, uint64_t value)
+{
+    hash ^= value;
+    hash *= UINT64_C(0x9e3779b97f4a7c15);
+    return hash ^ hash >> 29;
+}
+
+static void read_cell(const struct wr_kept *kept, uint32_t number, struct cell *out)
+{
+    out->number = number;
+    out->count = wr_usage_read(kept->usage, number, out->window);
+    out->hash = 1;
+    for (unsigned i = 0; i < out->count; i++) {
+        out->hash = mix(out->hash, (uint64_t)(uint32_t)out->window[i].day);
+        out->hash = mix(out->hash, out->window[i].units);
+        out->hash = mix(out->hash, out->window[i].over);
+    }
+    if (out->hash == 0 || out->hash == UINT64_MAX)
+        out->hash = 1;
+}
+
+/* Whose cell it is: 0, WEIR_ENOENT (nobody's), or an error. */
+static int find_customer(struct wr_flush *flush, uint32_t number, int64_t *id, uint8_t *anchor)
+{
+    struct wr_customer_record record;
+    sqlite3_stmt *statement;
+    int result;
+
+    *id = 0;
+    *anchor = 0;
+    if (wr_customers_get(flush->map, number, &record)) {
+        *id = record.id;
+        *anchor = record.anchor;
+        return 0;
+    }
+    statement =
+        wr_database_statement(flush->database, "SELECT id, anchor FROM customer WHERE number = ?1");
+    if (statement != NULL)
+        (void)sqlite3_bind_int64(statement, 1, number);
+    result = wr_database_step(flush->database, statement);
+    if (result != 1)
+        return result == 0 ? WEIR_ENOENT : result;
+    *id = sqlite3_column_int64(statement, 0);
+    *anchor = (uint8_t)sqlite3_column_int(statement, 1);
+    (void)sqlite3_reset(statement);
+    return 0;
+}
+
+/* The day that what is new in the window of |first| is put down to: today, but within the window.
+ */
+static int32_t day_of(const struct wr_kept *kept, uint8_t anchor, int32_t first, int64_t now_ns)
+{
+    struct wr_civil civil = kept->civil;
+    struct wr_civil_window window;
+    int32_t today, last;
+
+    if (civil.per == WR_PER_DAY)
+        return first;
+    if (kept->anchor_by_customer && anchor != 0)
+        civil.anchor = anchor;
+    today = wr_civil_day(&civil, now_ns);
+    if (today <= first)
+        return first;
+    if (today <= first + (civil.per == WR_PER_WEEK ? 6 : 26))
+        return today;
+    window = wr_civil_window(&civil, wr_civil_index(&civil, first));
+    last = wr_civil_day(&civil, window.end_ns - 1);
+    return today < last ? today : last > first ? last : first;
+}
+
+static int put_cell(struct wr_flush *flush, struct wr_ledger_batch *batch,
+                    const struct wr_kept *kept, const struct cell *cell)
+{
+    struct wr_ledger_entry entry = {.quota = kept->row, .daily = kept->civil.per == WR_PER_DAY};
+    uint8_t anchor;
+    int result = find_customer(flush, cell->number, &entry.customer, &anchor);
+
+    for (unsigned i = 0; result == 0 && i < cell->count; i++) {
+        entry.window = cell->window[i].day;
+        entry.day = day_of(kept, anchor, entry.window, flush->now_ns);
+        entry.used = cell->window[i].units;
+        entry.over = cell->window[i].over;
+        result = wr_ledger_put(batch, &entry);
+    }
+    return result;
+}
+
+/* ---- a batch -------------------------------------------------------------------------------- */
+
+#define NOBODYS UINT64_MAX /* in place of a hash: the scan will see it again */
+
+struct batch {
+    unsigned count;
+    uint32_t number[WR_LEDGER_BATCH];
+    uint64_t hash[WR_LEDGER_BATCH];
+};
+
+/* Write |batch|'s cells: hashes are set of those that were. */
+static int put_cells(struct wr_flush *flush, struct wr_kept *kept, struct batch *batch,
+                     uint64_t *rows)
+{
+    struct wr_ledger_batch ledger;
+    struct cell cell;
+    int result = wr_ledger_begin(&ledger, flush->database, flush->node, flush->now_ns);
+
+    if (result != 0)
+        return result;
+    for (unsigned i = 0; result == 0 && i < batch->count; i++) {
+        read_cell(kept, batch->number[i], &cell);
+        batch->hash[i] = cell.hash;
+        result = put_cell(flush, &ledger, kept, &cell);
+        if (result == WEIR_EAGAIN || result == WEIR_ENOENT) {
+            flush->stranger = flush->stranger || result == WEIR_EAGAIN;
+            batch->hash[i] = result == WEIR_EAGAIN ? 0 : NOBODYS;
+            result = 0;
+        }
+    }
+    *rows = ledger.rows;
+    if (result == 0)
+        return wr_ledger_end(&ledger);
+    wr_ledger_abandon(&ledger);
+    return result;
+}
+
+static int write_batch(struct wr_flush *flush, struct wr_kept *kept, struct batch *batch)
+{
+    uint64_t rows = 0;
+    int result = batch->count > 0 ? put_cells(flush, kept, batch, &rows) : 0;
+
+    for (unsigned i = 0; i < batch->count; i++) {
+        if (result == 0 && batch->hash[i] == NOBODYS)
+            continue;
+        if (result == 0 && batch->hash[i] != 0)
+            kept->written[batch->number[i]] = batch->hash[i];
+        else
+            wr_usage_mark(kept->usage, batch->number[i]);
+    }
+    if (result == 0 && batch->count > 0) {
+        flush->batches++;
+        flush->rows += rows;
+    }
+    return result;
+}
+
+/* The next cell to be written: one that has changed, or, scanning, one that differs. */
+static bool next_cell(struct wr_kept *kept, bool scan, uint32_t *at, uint32_t *number)
+{
+    struct cell cell;
+    bool more;
+
+    do {
+        more = scan ? wr_usage_known_next(kept->usage, at, number)
+                    : wr_usage_dirty_next(kept->usage, at, number);
+        if (!more)
+            return false;
+        read_cell(kept, *number, &cell);
+    } while (*number >= kept->room || cell.hash == kept->written[*number]);
+    return true;
+}
+
+static int write_cells(struct wr_flush *flush, struct wr_kept *kept, bool scan, uint32_t *at,
+                       unsigned batches)
+{
+    struct batch *batch = malloc(sizeof *batch);
+    bool more = true;
+    int result = 0;
+
+    if (batch == NULL)
+        return wr_database_refuse(flush->database, WEIR_ENOMEM, "out of memory");
+    for (unsigned i = 0; result == 0 && more && i < batches; i++) {
+        batch->count = 0;
+        while (batch->count < WR_LEDGER_BATCH &&
+               (more = next_cell(kept, scan, at, &batch->number[batch->count])))
+            batch->count++;
+        result = write_batch(flush, kept, batch);
+    }
+    free(batch);
+    return result == 0 && more ? 1 : result;
+}
+
+/* The quota's row: looked up once a database. */
+static int find_row(struct wr_flush *flush, struct wr_kept *kept)
+{
+    return kept->row != 0 ? 0
+                          : wr_ledger_quota(flush->database, kept->name, kept->civil.per,
+                                            kept->zone, &kept->row);
+}
+
+int wr_flush_changes(struct wr_flush *flush, struct wr_kept *kept, unsigned batches)
+{
+    uint32_t at = 0;
+    int result = find_row(flush, kept);
+
+    if (result == 0)
+        result = write_cells(flush, kept, false, &at, batches);
+    if (result == 0)
+        wr_usage_set_flushed(kept->usage, (int32_t)(flush->now_ns / WR_NS_PER_DAY));
+    return result;
+}
+
+int wr_flush_scan(struct wr_flush *flush, struct wr_kept *kept, unsigned batches)
+{
+    int result = kept->scanning ? find_row(flush, kept) : 0;
+
+    if (result != 0 || !kept->scanning)
+        return result;
+    result = write_cells(flush, kept, true, &kept->scan_at, batches);
+    if (result == 1)
+        return 1;
+    kept->scan_at = 0;
+    kept->scanning = result != 0; /* what failed is begun anew */
+    return result;
+}
+
+uint64_t wr_kept_waiting(const struct wr_kept *kept)
+{
+    uint32_t at = 0, number;
+    uint64_t count = 0;
+    struct cell cell;
+
+    while (wr_usage_known_next(kept->usage, &at, &number)) {
+        read_cell(kept, number, &cell);
+        count += number < kept->room && cell.hash != kept->written[number];
+    }
+    return count;
+}
+
+/* ---- back ----------------------------------------------------------------------------------- */
+
+static bool raise_cell(void *context, const struct wr_ledger_entry *entry)
+{
+    const struct wr_kept *kept = context;
+    const struct wr_usage_window window = {entry->window, entry->used, entry->over};
+
+    if (entry->number < kept->room)
+        wr_usage_raise(kept->usage, entry->number, &window);
+    return true;
+}
+
+int wr_flush_restore(struct wr_flush *flush, struct wr_kept *kept)
+{
+    static const int32_t days[] = {[WR_PER_DAY] = RESTORED_DAYS,
+                                   [WR_PER_WEEK] = RESTORED_WEEKS_DAYS,
+                                   [WR_PER_MONTH] = RESTORED_MONTHS_DAYS};
+    int result = 0;
+
+    if (wr_usage_is_restored(kept->usage))
+        return 0;
+    result = find_row(flush, kept);
+    if (result == 0)
+        result = wr_ledger_each(flush->database, flush->node, kept->row,
+                                wr_civil_day(&kept->civil, flush->now_ns) - days[kept->civil.per],
+                                raise_cell, kept);
+    if (result == 0)
+        wr_usage_set_restored(kept->usage);
+    return result;
+}

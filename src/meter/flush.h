@@ -1,0 +1,55 @@
+/* flush.h - the cells of one quota into the ledger, and back after a power loss. Internal to
+ * src/meter; the keeper's thread calls it. */
+#ifndef WR_METER_FLUSH_H
+#define WR_METER_FLUSH_H
+
+#include "algo/civil.h"
+#include "meter/ledger.h"
+#include "store/customers.h"
+#include "store/usage.h"
+
+/* A quota that is kept. */
+struct wr_kept {
+    char name[65];
+    char zone[65]; /* as the policy has it */
+    struct wr_civil civil;
+    bool anchor_by_customer;
+    struct wr_usage *usage; /* open */
+    int64_t row;            /* in the database that is open; 0: not looked up */
+    uint64_t *written;      /* for each cell a hash of what was last written; 0: nothing */
+    uint32_t room;          /* of |written| */
+    uint32_t scan_at;       /* where the scan is */
+    bool scanning;
+};
+
+/* |kept| has its name, zone, civil, anchor: open its file in |directory|, or make it with |room|
+ * cells. Returns as wr_usage_open. */
+int wr_kept_open(struct wr_kept *kept, const char *directory, uint32_t room, struct wr_diag *diag);
+void wr_kept_close(struct wr_kept *kept);
+
+/* Another database: nothing is known to be written in it, all is to be looked at. */
+void wr_kept_forget(struct wr_kept *kept);
+
+struct wr_flush {
+    struct wr_database *database;
+    const struct wr_customers *map;
+    int64_t node, now_ns;
+    uint64_t batches, rows; /* go up */
+    bool stranger;          /* a cell of a customer whom the database does not know */
+};
+
+/* Write the cells that have changed, at most |batches| batches of them. What could not be written
+ * is said again. Returns 0: all; 1: there may be more; or an error of the database. */
+int wr_flush_changes(struct wr_flush *flush, struct wr_kept *kept, unsigned batches);
+
+/* Go on looking at all cells, begun by kept->scanning: whoever was killed between a change and
+ * saying so has left one that nobody says. Returns as wr_flush_changes. */
+int wr_flush_scan(struct wr_flush *flush, struct wr_kept *kept, unsigned batches);
+
+/* Cells that differ from what was last written. */
+uint64_t wr_kept_waiting(const struct wr_kept *kept);
+
+/* Raise the cells to what the ledger has of them, unless that was done in this boot. */
+int wr_flush_restore(struct wr_flush *flush, struct wr_kept *kept);
+
+#endif

@@ -1,0 +1,100 @@
+/* keeper_config.c - a policy's customers, quotas and plans, copied for the keeper's thread: the
+ * policy itself goes when the last loop has left it. */
+#include "meter/keeper_config.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "policy/customers.h"
+#include "policy/quota.h"
+
+static void copy_plans(struct wr_keeper_config *config, const struct wr_policy *policy)
+{
+    config->plan_count = wr_policy_plan_count(policy);
+    for (size_t i = 0; i < config->plan_count; i++) {
+        (void)snprintf(config->plan[i], sizeof config->plan[i], "%s", wr_policy_plan(policy, i));
+        config->upgrade_to[i] = (int16_t)wr_policy_upgrade(policy, i);
+    }
+}
+
+/* Quotas of customers; more of them than there is room for were refused with the policy. */
+static int copy_quotas(struct wr_keeper_config *config, const struct wr_policy *policy,
+                       struct wr_diag *diag)
+{
+    for (size_t i = 0; i < wr_policy_limit_count(policy); i++) {
+        const struct wr_policy_limit *limit = wr_policy_limit(policy, i);
+        struct wr_kept *kept = &config->quota[config->quota_count];
+        if (limit->quota == NULL || !limit->quota->exact)
+            continue;
+        if (config->quota_count == WR_LEDGER_QUOTAS_MAX) {
+            wr_diag_add(diag, WR_ERROR, 0, 0, "expected at most %u quotas by customer, found more",
+                        WR_LEDGER_QUOTAS_MAX);
+            return WEIR_EPOLICY;
+        }
+        (void)snprintf(kept->name, sizeof kept->name, "%s", limit->name);
+        (void)snprintf(kept->zone, sizeof kept->zone, "%s", limit->quota->zone);
+        kept->civil = limit->quota->civil;
+        kept->anchor_by_customer = limit->quota->anchor_by_customer;
+        config->quota_count++;
+    }
+    return 0;
+}
+
+static int load_roster(struct wr_keeper_config *config, const struct wr_policy *policy,
+                       struct wr_diag *diag)
+{
+    const struct wr_policy_customers *customers = wr_policy_settings(policy)->customers;
+    const char *plans[WR_POLICY_PLANS_MAX];
+    struct wr_roster_names names = {plans, config->plan_count, customers->by, customers->by_count};
+
+    if (customers->file == NULL)
+        return 0;
+    for (size_t i = 0; i < config->plan_count; i++)
+        plans[i] = config->plan[i];
+    (void)snprintf(config->roster_name, sizeof config->roster_name, "%s", customers->file);
+    return wr_roster_load(&config->roster, customers->file, &names, diag);
+}
+
+int wr_keeper_config_new(struct wr_keeper_config **out, const struct wr_policy *policy,
+                         struct wr_diag *diag)
+{
+    const struct wr_policy_customers *customers = wr_policy_settings(policy)->customers;
+    struct wr_keeper_config *config = calloc(1, sizeof *config);
+    int result;
+
+    *out = NULL;
+    if (config == NULL)
+        return WEIR_ENOMEM;
+    (void)snprintf(config->directory, sizeof config->directory, "%s", customers->directory);
+    config->room = customers->room;
+    config->flush_ns = customers->flush_ns;
+    config->confirm = customers->confirm_upgrade.url != NULL;
+    copy_plans(config, policy);
+    result = copy_quotas(config, policy, diag);
+    if (result == 0)
+        result = load_roster(config, policy, diag);
+    if (result == 0)
+        *out = config;
+    else
+        wr_keeper_config_free(config);
+    return result;
+}
+
+void wr_keeper_config_free(struct wr_keeper_config *config)
+{
+    if (config == NULL)
+        return;
+    for (size_t i = 0; i < config->quota_count; i++)
+        wr_kept_close(&config->quota[i]);
+    wr_roster_free(config->roster);
+    free(config);
+}
+
+const char *wr_keeper_config_upgrade(const struct wr_keeper_config *config, const char *plan)
+{
+    for (size_t i = 0; i < config->plan_count; i++)
+        if (strcmp(config->plan[i], plan) == 0)
+            return config->upgrade_to[i] >= 0 ? config->plan[config->upgrade_to[i]] : NULL;
+    return NULL;
+}

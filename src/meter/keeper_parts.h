@@ -1,0 +1,71 @@
+/* keeper_parts.h - the keeper as its own files see it. Internal to src/meter. */
+#ifndef WR_METER_KEEPER_PARTS_H
+#define WR_METER_KEEPER_PARTS_H
+
+#include <pthread.h>
+
+#include "meter/keeper.h"
+#include "meter/keeper_config.h"
+#include "meter/mirror.h"
+
+struct wr_keeper {
+    wr_keeper_say_fn *say;
+    void *context;
+    int64_t (*now_ns)(void);
+    char path[4096 + 16]; /* of the database */
+
+    /* The thread's, and before it runs wr_keeper_start's. */
+    struct wr_keeper_config *config;
+    struct wr_mirror mirror;
+    struct wr_database *database; /* NULL: not open */
+    int64_t node;
+    bool mirrored;       /* all of the database that is open has been compared with the map */
+    bool roster_pending; /* config->roster is not applied */
+    bool recount;        /* customers and keys are to be counted */
+    bool left_out_said;
+    int64_t scan_ns;      /* when all cells are to be looked at next */
+    int64_t open_ns;      /* when the database is to be opened next */
+    int64_t wait_ns;      /* when the cells that wait are to be counted next */
+    struct wr_fault said; /* the trouble that was said; WR_DISK_WELL: none */
+    bool other_said;      /* that another process keeps the ledger */
+
+    pthread_t thread;
+    bool running;
+    pthread_mutex_t mutex; /* what follows; held for moments */
+    pthread_cond_t wake;   /* the thread, or those who wait for a turn of it */
+    pthread_cond_t turned;
+    bool stop;
+    uint64_t asked, done, well; /* turns: wanted, ended, ended without trouble */
+    struct wr_keeper_config *next;
+    struct wr_keeper_state state;
+};
+
+/* wr_keeper_start with what is taken from the policy; |config| is the keeper's from here on, on an
+ * error too. */
+int wr_keeper_begin(struct wr_keeper **out, const struct wr_keeper_options *options,
+                    struct wr_keeper_config *config, struct wr_diag *diag);
+
+/* ---- keeper_disk.c -------------------------------------------------------------------------- */
+
+/* Have the lock, the map, the database: open what is not, and say what is wrong. False: not this
+ * turn. */
+bool wr_keeper_open(struct wr_keeper *keeper, int64_t now_ns);
+
+/* Something has gone wrong with the database: said if it is news. It is closed, unless it is busy
+ * or full and may be well the next time. */
+void wr_keeper_trouble(struct wr_keeper *keeper, const struct wr_fault *fault, int64_t now_ns);
+
+/* All went well: said if it had not. */
+void wr_keeper_recovered(struct wr_keeper *keeper, int64_t now_ns);
+
+/* ---- keeper_turn.c -------------------------------------------------------------------------- */
+
+/* What there is to do now. |starting|: what others need before they decide. Returns 0: all is done;
+ * 1: there is more to write; an error: there is trouble, which was said. */
+int wr_keeper_turn(struct wr_keeper *keeper, int64_t now_ns, bool starting);
+
+/* The customers' file into the database. 0, WEIR_EPOLICY (|diag|), or an error of the database. */
+int wr_keeper_apply_roster(struct wr_keeper *keeper, struct wr_database *database, int64_t now_ns,
+                           struct wr_diag *diag);
+
+#endif

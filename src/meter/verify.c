@@ -1,0 +1,249 @@
+/* verify.c - is the ledger right? In itself, and against the cells it is written from. */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <sqlite3.h>
+
+#include "meter/report.h"
+#include "store/customers.h"
+#include "store/usage.h"
+
+struct verify {
+    struct wr_database *database;
+    struct wr_verify *out;
+    wr_verify_say_fn *say;
+    void *context;
+    const char *directory;
+    struct wr_customers *map;
+    int64_t node;
+};
+
+static void complain(struct verify *verify, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+static void complain(struct verify *verify, const char *format, ...)
+{
+    char text[512];
+    va_list list;
+
+    va_start(list, format);
+    (void)vsnprintf(text, sizeof text, format, list);
+    va_end(list);
+    verify->out->wrong++;
+    verify->say(verify->context, text);
+}
+
+/* ---- in itself ------------------------------------------------------------------------------ */
+
+/* The only row of |sql|: three numbers. */
+static int three(struct wr_database *database, const char *sql, int64_t out[3])
+{
+    sqlite3_stmt *statement = wr_database_statement(database, sql);
+    int result = wr_database_step(database, statement);
+
+    for (int i = 0; i < 3; i++)
+        out[i] = result == 1 ? sqlite3_column_int64(statement, i) : 0;
+    if (result == 1)
+        (void)sqlite3_reset(statement);
+    return result < 0 ? result : 0;
+}
+
+static int add_up(struct verify *verify)
+{
+    int64_t sums[3], counts[3];
+    int result =
+        three(verify->database,
+              "SELECT count(*), coalesce(sum(used), 0), coalesce(sum(over), 0) FROM usage", sums);
+
+    if (result == 0)
+        result =
+            three(verify->database,
+                  "SELECT count(DISTINCT customer), count(DISTINCT node), 0 FROM usage", counts);
+    if (result != 0)
+        return result;
+    verify->out->windows += (uint64_t)sums[0];
+    verify->out->used += (uint64_t)sums[1];
+    verify->out->over += (uint64_t)sums[2];
+    verify->out->customers += (uint64_t)counts[0];
+    verify->out->nodes += (uint64_t)counts[1];
+    return 0;
+}
+
+static int check_days(struct verify *verify)
+{
+    sqlite3_stmt *statement = wr_database_statement(
+        verify->database,
+        "SELECT c.name, q.name, u.window_day, u.used, (SELECT coalesce(sum(d.used), 0)"
+        " FROM usage_day AS d WHERE d.customer = u.customer AND d.quota = u.quota"
+        " AND d.window_day = u.window_day AND d.node = u.node) AS days"
+        " FROM usage AS u JOIN quota AS q ON q.id = u.quota JOIN customer AS c"
+        " ON c.id = u.customer WHERE q.per > 1 AND u.used <> days");
+    int result;
+
+    while ((result = wr_database_step(verify->database, statement)) == 1)
+        complain(verify, "%s, %s, window of day %lld: %lld used, its days add up to %lld",
+                 (const char *)sqlite3_column_text(statement, 0),
+                 (const char *)sqlite3_column_text(statement, 1),
+                 (long long)sqlite3_column_int64(statement, 2),
+                 (long long)sqlite3_column_int64(statement, 3),
+                 (long long)sqlite3_column_int64(statement, 4));
+    return result;
+}
+
+static int check_rows(struct verify *verify)
+{
+    sqlite3_stmt *statement = wr_database_statement(verify->database, "PRAGMA foreign_key_check");
+    int result;
+
+    while ((result = wr_database_step(verify->database, statement)) == 1)
+        complain(verify, "a row of %s is of no %s", (const char *)sqlite3_column_text(statement, 0),
+                 (const char *)sqlite3_column_text(statement, 2));
+    return result;
+}
+
+int wr_verify_database(struct wr_database *database, struct wr_verify *out, wr_verify_say_fn *say,
+                       void *context)
+{
+    struct verify verify = {.database = database, .out = out, .say = say, .context = context};
+    int result = wr_database_check(database, true);
+
+    if (result == WEIR_ECORRUPT)
+        complain(&verify, "%s", wr_database_fault(database)->text);
+    if (result == 0)
+        result = wr_database_begin_reading(database);
+    if (result != 0)
+        return result;
+    result = add_up(&verify);
+    if (result == 0)
+        result = check_days(&verify);
+    if (result == 0)
+        result = check_rows(&verify);
+    wr_database_rollback(database);
+    return result;
+}
+
+/* ---- against the cells ---------------------------------------------------------------------- */
+
+/* What the database has of a window; 0, 0 where it has none. */
+static int read_row(struct verify *verify, int64_t quota, int64_t customer, int32_t day,
+                    int64_t row[2])
+{
+    sqlite3_stmt *statement = wr_database_statement(
+        verify->database, "SELECT used, over FROM usage WHERE node = ?1 AND quota = ?2"
+                          " AND window_day = ?3 AND customer = ?4");
+    int result;
+
+    row[0] = row[1] = 0;
+    if (statement == NULL)
+        return wr_database_fault(verify->database)->error;
+    (void)sqlite3_bind_int64(statement, 1, verify->node);
+    (void)sqlite3_bind_int64(statement, 2, quota);
+    (void)sqlite3_bind_int64(statement, 3, day);
+    (void)sqlite3_bind_int64(statement, 4, customer);
+    result = wr_database_step(verify->database, statement);
+    if (result != 1)
+        return result;
+    row[0] = sqlite3_column_int64(statement, 0);
+    row[1] = sqlite3_column_int64(statement, 1);
+    (void)sqlite3_reset(statement);
+    return 0;
+}
+
+static int check_cell(struct verify *verify, const struct wr_report_quota *quota,
+                      const struct wr_usage *usage, uint32_t number)
+{
+    struct wr_usage_window window[WR_USAGE_WINDOWS];
+    unsigned count = wr_usage_read(usage, number, window);
+    struct wr_customer_record record;
+    int64_t row[2];
+    int result = 0;
+
+    if (!wr_customers_get(verify->map, number, &record))
+        return 0; /* one who ended: he has no record to be found by */
+    for (unsigned i = 0; result == 0 && i < count; i++) {
+        result = read_row(verify, quota->id, record.id, window[i].day, row);
+        verify->out->windows++;
+        verify->out->used += window[i].units;
+        verify->out->over += window[i].over;
+        if (result == 0 &&
+            ((uint64_t)row[0] != window[i].units || (uint64_t)row[1] != window[i].over))
+            complain(verify,
+                     "customer %016" PRIx64 ", %s, window of day %d: the cell has %" PRIu64
+                     " used and %" PRIu64 " over, the ledger %" PRId64 " and %" PRId64,
+                     (uint64_t)record.id, quota->name, window[i].day, window[i].units,
+                     window[i].over, row[0], row[1]);
+    }
+    return result;
+}
+
+struct quotas {
+    struct wr_report_quota quota[64];
+    size_t count;
+};
+
+static bool collect(void *context, const struct wr_report_quota *quota)
+{
+    struct quotas *quotas = context;
+
+    if (quotas->count < sizeof quotas->quota / sizeof quotas->quota[0])
+        quotas->quota[quotas->count++] = *quota;
+    return true;
+}
+
+/* A quota that has no file any more, or one of other windows, has nothing to be compared with. */
+static int check_quota(struct verify *verify, const struct wr_report_quota *quota)
+{
+    char path[4096];
+    const struct wr_usage_options options = {
+        .path = path, .name = quota->name, .per = quota->per, .must_exist = true};
+    struct wr_usage *usage;
+    uint32_t at = 0, number;
+    int result = 0;
+
+    (void)snprintf(path, sizeof path, "%s/%s.usage", verify->directory, quota->name);
+    if (wr_usage_open(&usage, &options, NULL) != 0)
+        return 0;
+    while (result == 0 && wr_usage_known_next(usage, &at, &number)) {
+        verify->out->customers++;
+        result = check_cell(verify, quota, usage, number);
+    }
+    wr_usage_close(usage);
+    return result;
+}
+
+static int find_node(struct verify *verify)
+{
+    int64_t found[3];
+    int result = three(verify->database,
+                       "SELECT n.id, 0, 0 FROM setting AS s JOIN node AS n ON n.name = s.value"
+                       " WHERE s.name = 'node'",
+                       found);
+
+    verify->node = found[0];
+    return result;
+}
+
+int wr_verify_cells(struct wr_database *database, const char *directory, struct wr_verify *out,
+                    wr_verify_say_fn *say, void *context)
+{
+    struct verify verify = {
+        .database = database, .out = out, .say = say, .context = context, .directory = directory};
+    char path[4096];
+    const struct wr_customers_options options = {.path = path, .must_exist = true};
+    struct quotas quotas = {.count = 0};
+    int result;
+
+    (void)snprintf(path, sizeof path, "%s/customers.map", directory);
+    result = wr_customers_open(&verify.map, &options, NULL);
+    if (result != 0)
+        return result;
+    result = find_node(&verify);
+    if (result == 0)
+        result = wr_report_quotas(database, collect, &quotas);
+    for (size_t i = 0; result == 0 && i < quotas.count; i++)
+        result = check_quota(&verify, &quotas.quota[i]);
+    out->nodes++;
+    wr_customers_close(verify.map);
+    return result;
+}
