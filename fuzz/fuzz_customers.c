@@ -95,8 +95,9 @@ static void change_some(void)
     for (uint32_t i = 0; i < ROOM; i++) {
         struct wr_customer_record record = {
             .id = i, .plan = (uint8_t)(i % 3), .flags = WR_CUSTOMER_ACTIVE, .until_ns = INT64_MAX};
-        if (wr_customers_set(map, i, &record, i % 2 == 0) != 0 ||
-            !wr_customers_get(map, i, &record))
+        bool there = i < wr_customers_room(map);
+        if ((wr_customers_set(map, i, &record, i % 2 == 0) == 0) != there ||
+            wr_customers_get(map, i, &record) != there)
             abort();
         wr_customers_want(map, i);
     }

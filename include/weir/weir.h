@@ -270,6 +270,15 @@ WEIR_API int weir_settle(struct weir *w, struct weir_answer *answer, int64_t cos
  * itself. */
 WEIR_API void weir_release(struct weir *w, struct weir_answer *answer, int64_t now);
 
+/* The request was answered with |status|: quotas that count only some answers (count: {status:
+ * [2xx]}) give back what they took for one that they do not count, to the window it was taken in.
+ * To be called once for every answer that weir_awaits_status; harmless for others.
+ * Returns: 0, WEIR_EINVAL (no status of HTTP: 100..599). */
+WEIR_API int weir_finish(struct weir *w, struct weir_answer *answer, int status, int64_t now);
+
+/* Did any quota take something for |answer| that its status may give back? */
+WEIR_API bool weir_awaits_status(const struct weir *w, const struct weir_answer *answer);
+
 /* Does |answer| hold a place that weir_release would free? */
 WEIR_API bool weir_holds(const struct weir *w, const struct weir_answer *answer);
 

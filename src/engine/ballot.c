@@ -7,6 +7,7 @@
 
 #include "base/arith.h"
 #include "engine/ban.h"
+#include "policy/quota.h"
 
 static bool is_here(const struct wr_ballot *b, unsigned i)
 {
@@ -17,6 +18,95 @@ static bool is_missing(const struct wr_ballot *b, unsigned i)
 {
     return (b->missing >> i & 1) != 0;
 }
+
+static bool is_cell(const struct wr_ballot *b, unsigned i)
+{
+    return (b->cells >> i & 1) != 0;
+}
+
+/* ---- a slot or a cell ---------------------------------------------------------------------- */
+
+/* Has the customer of |selection| a cell under |bound|? */
+static bool has_cell(const struct wr_bound_limit *bound, const struct wr_selection *selection)
+{
+    return bound->usage != NULL && selection->customer_known &&
+           selection->customer.number < wr_usage_room(bound->usage);
+}
+
+static void add_cell(const struct wr_bound_limit *bound, struct wr_ballot *b, unsigned i,
+                     const struct wr_selection *selection)
+{
+    struct wr_cell *cell = &b->cell[i];
+
+    b->cells |= UINT32_C(1) << i;
+    b->charge[i].limit = &bound->policy->by[selection->plan];
+    b->charge[i].cost = selection->cost;
+    cell->usage = bound->usage;
+    cell->rule = &bound->rules[selection->plan];
+    cell->number = selection->customer.number;
+    cell->anchor = bound->policy->quota->anchor_by_customer ? selection->customer.anchor : 0;
+    wr_usage_prefetch(cell->usage, cell->number);
+}
+
+void wr_ballot_add(const struct wr_engine *engine, struct wr_ballot *b, unsigned i,
+                   const struct wr_selection *selection)
+{
+    const struct wr_selected *selected = &selection->selected[i];
+    const struct wr_bound_limit *bound = &engine->limits[selected->limit];
+    uint64_t hash;
+
+    b->limit[i] = selected->limit;
+    b->missing |= (uint32_t)selected->deny_missing << i;
+    if (has_cell(bound, selection)) {
+        add_cell(bound, b, i, selection);
+        return;
+    }
+    hash = wr_bound_hash_parts(engine, selected);
+    wr_bound_charge(engine, selected->limit, selection->plan, hash, selection->cost, &b->charge[i]);
+    wr_slot_prefetch(engine->arena, hash);
+}
+
+static void evaluate(struct wr_engine *engine, struct wr_ballot *b, unsigned i, int64_t now)
+{
+    struct wr_charge *charge = &b->charge[i];
+
+    if (!is_cell(b, i)) {
+        wr_charge_evaluate(engine->arena, charge, now);
+        return;
+    }
+    charge->busy = false;
+    wr_cell_evaluate(&b->cell[i], charge->cost, now, &charge->take);
+}
+
+static void commit(struct wr_engine *engine, struct wr_ballot *b, unsigned i, int64_t now,
+                   struct weir_receipt *receipt)
+{
+    if (is_cell(b, i))
+        wr_cell_commit(&b->cell[i], b->charge[i].cost, now, &b->charge[i].take, receipt);
+    else
+        wr_charge_commit(engine->arena, &b->charge[i], now, receipt);
+}
+
+static void refund(struct wr_engine *engine, struct wr_ballot *b, unsigned i, int64_t now,
+                   struct weir_receipt *receipt)
+{
+    int64_t cost = wr_receipt_cost(receipt);
+
+    if (is_cell(b, i))
+        wr_cell_refund(b->cell[i].usage, receipt, cost);
+    else
+        wr_charge_refund(engine->arena, b->charge[i].limit, receipt, cost, now);
+}
+
+static void force(struct wr_engine *engine, struct wr_ballot *b, unsigned i, int64_t now)
+{
+    if (is_cell(b, i))
+        wr_cell_force(&b->cell[i], b->charge[i].cost, now);
+    else
+        wr_charge_force(engine->arena, &b->charge[i], now);
+}
+
+/* ---- all of them --------------------------------------------------------------------------- */
 
 /* A key that the limit insists on is missing: refused, whatever the count. */
 static void refuse_missing(struct wr_charge *charge)
@@ -38,7 +128,7 @@ bool wr_ballot_evaluate(struct wr_engine *engine, struct wr_ballot *b, int64_t n
         if (is_missing(b, i))
             refuse_missing(&b->charge[i]);
         else
-            wr_charge_evaluate(engine->arena, &b->charge[i], now);
+            evaluate(engine, b, i, now);
         if (!b->charge[i].take.allowed && wr_ballot_enforced(engine, b, i))
             pass = false;
     }
@@ -53,9 +143,8 @@ static void give_back(struct wr_engine *engine, struct wr_ballot *b, int64_t now
         if (!is_here(b, i))
             continue;
         if (wr_receipt_taken(receipt)) {
-            wr_charge_refund(engine->arena, b->charge[i].limit, receipt, wr_receipt_cost(receipt),
-                             now);
-            wr_charge_evaluate(engine->arena, &b->charge[i], now); /* for what remains */
+            refund(engine, b, i, now, receipt);
+            evaluate(engine, b, i, now); /* for what remains */
         }
         wr_receipt_clear(receipt);
     }
@@ -67,7 +156,7 @@ static bool commit_some(struct wr_engine *engine, struct wr_ballot *b, int64_t n
 {
     for (; which != 0; which &= which - 1) {
         unsigned i = (unsigned)__builtin_ctz(which);
-        wr_charge_commit(engine->arena, &b->charge[i], now, &receipts[i]);
+        commit(engine, b, i, now, &receipts[i]);
         if (!b->charge[i].take.allowed && enforced)
             return false;
     }
@@ -96,11 +185,11 @@ bool wr_ballot_commit(struct wr_engine *engine, struct wr_ballot *b, int64_t now
 }
 
 /* Limits that punish trying are charged although the request was refused. */
-static void charge_denied(struct wr_engine *engine, const struct wr_ballot *b, int64_t now)
+static void charge_denied(struct wr_engine *engine, struct wr_ballot *b, int64_t now)
 {
     for (unsigned i = 0; i < b->count; i++) {
         if (is_here(b, i) && b->charge[i].limit->count_denied && !is_missing(b, i))
-            wr_charge_force(engine->arena, &b->charge[i], now);
+            force(engine, b, i, now);
     }
 }
 
@@ -109,7 +198,7 @@ static void charge_denied(struct wr_engine *engine, const struct wr_ballot *b, i
 static void store_repairs(struct wr_engine *engine, struct wr_ballot *b, int64_t now)
 {
     for (unsigned i = 0; i < b->count; i++) {
-        if (is_here(b, i) && !b->charge[i].take.allowed && !is_missing(b, i))
+        if (is_here(b, i) && !b->charge[i].take.allowed && !is_missing(b, i) && !is_cell(b, i))
             wr_charge_commit(engine->arena, &b->charge[i], now, NULL);
     }
 }
@@ -126,6 +215,29 @@ void wr_ballot_verdict(const struct wr_engine *engine, const struct wr_ballot *b
     wr_bound_verdict(engine, &b->charge[i], b->limit[i], b->plan, out);
     if (is_missing(b, i))
         out->reason = WEIR_REASON_MISSING;
+    else if (is_cell(b, i))
+        wr_cell_verdict(&b->cell[i], &b->charge[i].take, out);
+}
+
+int wr_ballot_upgrade(const struct wr_engine *engine, const struct wr_ballot *b,
+                      const struct wr_selection *selection)
+{
+    int plan = -1;
+
+    if (b->cells == 0 || selection->plan_from != WR_PLAN_CUSTOMER)
+        return -1;
+    for (unsigned i = 0; i < b->count; i++) {
+        const struct wr_policy_quota_plan *quota;
+        if (!is_here(b, i) || b->charge[i].take.allowed || !wr_ballot_enforced(engine, b, i))
+            continue;
+        if (!is_cell(b, i) || b->charge[i].busy)
+            return -1;
+        quota = &engine->limits[b->limit[i]].policy->quota->plan[b->plan];
+        if (quota->on_exceed != WR_EXCEED_UPGRADE || quota->upgrade_to < 0)
+            return -1;
+        plan = quota->upgrade_to;
+    }
+    return plan;
 }
 
 /* ---- the answer as a whole ----------------------------------------------------------------- */
@@ -190,20 +302,28 @@ void wr_answer_begin(const struct wr_selection *selection, int64_t now, struct w
         wr_receipt_clear(&answer->receipts[i]);
 }
 
-void wr_answer_banned(struct weir_answer *answer, int64_t banned_ns)
+struct wr_bar wr_answer_bar(struct wr_engine *engine, const struct weir_request *request,
+                            const struct wr_selection *selection, int64_t now)
+{
+    struct wr_bar bar = {WEIR_REASON_NONE, 0};
+
+    if (selection->banned)
+        bar.left_ns = WEIR_NEVER;
+    else if (wr_ban_any(engine->arena))
+        bar.left_ns = wr_ban_left(engine, request, selection, now);
+    if (bar.left_ns != 0)
+        bar.reason = WEIR_REASON_BANNED;
+    else if (selection->plan_excludes)
+        bar = (struct wr_bar){WEIR_REASON_PLAN, WEIR_NEVER};
+    return bar;
+}
+
+void wr_answer_barred(struct weir_answer *answer, const struct wr_bar *bar)
 {
     answer->outcome = WEIR_DENY;
-    answer->reason = WEIR_REASON_BANNED;
+    answer->reason = bar->reason;
     answer->count = 0;
     answer->decisive = -1;
     answer->delay_ns = 0;
-    answer->retry_after_ns = banned_ns;
-}
-
-int64_t wr_answer_ban(struct wr_engine *engine, const struct weir_request *request,
-                      const struct wr_selection *selection, int64_t now)
-{
-    if (selection->banned)
-        return WEIR_NEVER;
-    return wr_ban_any(engine->arena) ? wr_ban_left(engine, request, selection, now) : 0;
+    answer->retry_after_ns = bar->left_ns;
 }

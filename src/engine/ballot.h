@@ -11,6 +11,7 @@
 #define WR_ENGINE_BALLOT_H
 
 #include "engine/bound.h"
+#include "engine/cell.h"
 
 struct wr_ballot {
     unsigned plan;
@@ -19,8 +20,15 @@ struct wr_ballot {
     uint32_t missing; /* bit: a key that the limit insists on is missing: it refuses */
     uint32_t here;    /* bit: charge[i] is decided in this arena; others are not
                          looked at */
+    uint32_t cells;   /* bit: cell[i] is what is charged; of charge[i] only limit, cost and take
+                         count */
     struct wr_charge charge[WEIR_LIMITS_MAX];
+    struct wr_cell cell[WEIR_LIMITS_MAX];
 };
+
+/* Make limit |i| of |selection| what |b| charges as its limit |i|, and start fetching its state. */
+void wr_ballot_add(const struct wr_engine *engine, struct wr_ballot *b, unsigned i,
+                   const struct wr_selection *selection);
 
 static inline bool wr_ballot_enforced(const struct wr_engine *engine, const struct wr_ballot *b,
                                       unsigned i)
@@ -41,6 +49,11 @@ bool wr_ballot_commit(struct wr_engine *engine, struct wr_ballot *b, int64_t now
  * are moved to the present. */
 void wr_ballot_refused(struct wr_engine *engine, struct wr_ballot *b, int64_t now);
 
+/* Was it refused by quotas alone that say on_exceed: upgrade, under a plan that is the customer's?
+ * Then the plan that he is to have; otherwise -1. */
+int wr_ballot_upgrade(const struct wr_engine *engine, const struct wr_ballot *b,
+                      const struct wr_selection *selection);
+
 /* The verdict of limit |i|. */
 void wr_ballot_verdict(const struct wr_engine *engine, const struct wr_ballot *b, unsigned i,
                        struct weir_verdict *out);
@@ -51,12 +64,16 @@ void wr_answer_describe(struct weir_answer *answer, bool pass);
 /* The head of an answer over what was selected, and no receipts. */
 void wr_answer_begin(const struct wr_selection *selection, int64_t now, struct weir_answer *answer);
 
-/* The answer to a caller who is banned for |banned_ns| yet, or WEIR_NEVER (ends). */
-void wr_answer_banned(struct weir_answer *answer, int64_t banned_ns);
+/* Why the request is refused whatever its limits say: the caller is banned, by the policy or in the
+ * arena, or his plan excludes the route. */
+struct wr_bar {
+    uint8_t reason;  /* enum weir_reason; WEIR_REASON_NONE: it is not */
+    int64_t left_ns; /* or WEIR_NEVER (ends) */
+};
+struct wr_bar wr_answer_bar(struct wr_engine *engine, const struct weir_request *request,
+                            const struct wr_selection *selection, int64_t now);
 
-/* For how long yet the caller of |request| is banned, by the policy or in the arena, or WEIR_NEVER
- * (ends); 0: not. */
-int64_t wr_answer_ban(struct wr_engine *engine, const struct weir_request *request,
-                      const struct wr_selection *selection, int64_t now);
+/* The answer then. */
+void wr_answer_barred(struct weir_answer *answer, const struct wr_bar *bar);
 
 #endif

@@ -4,6 +4,7 @@
 
 #include "base/siphash.h"
 #include "engine/charge.h"
+#include "engine/customer.h"
 #include "engine/engine.h"
 #include "engine/tag.h"
 
@@ -12,7 +13,9 @@ struct wr_bound_limit {
     struct wr_sip prefix; /* after the limit's name: keys of limits never collide */
     struct wr_sip lease;  /* the same for its leases */
     const struct wr_policy_limit *policy;
-    const uint16_t *class_ids; /* one for each plan */
+    const uint16_t *class_ids;   /* one for each plan */
+    struct wr_usage *usage;      /* a quota whose counts are billed on: its cells; else NULL */
+    struct wr_quota_rule *rules; /* with them: one for each plan */
 };
 
 struct wr_engine {
@@ -31,6 +34,8 @@ struct wr_engine {
     struct wr_tag_base tag_base;
     uint64_t
         *parts; /* limit_count rows of one for each plan, atomic: nodes << 16 | class. part.h */
+
+    struct wr_known *known; /* who the customers are; NULL: nobody is known. customer.h */
 
     /* Of envoyproxy/ratelimit's configuration; NULL where the policy has none. bound_envoy.h. */
     uint16_t *envoy_classes; /* one for each rule */
@@ -73,15 +78,15 @@ static inline uint64_t wr_bound_hash_parts(const struct wr_engine *engine,
     return wr_sip_finish(sip);
 }
 
-/* In weir_verdict.flags: priv[] holds the moments of next and reset, as no state does. */
-#define WR_VERDICT_MOMENTS 1U
-
 /* As wr_engine_times, of the priv of a verdict under |limit|. */
 void wr_bound_times(const struct wr_limit *limit, const uint64_t priv[2], int64_t now,
                     int64_t *next_ns, int64_t *reset_ns);
 
 /* The class of |limit| in an arena. */
 void wr_bound_class(const struct wr_limit *limit, struct wr_class *out);
+
+/* The verdict of a limit that does not apply to |plan|: passes, and says so. */
+void wr_bound_unlimited(unsigned limit, unsigned plan, struct weir_verdict *out);
 
 /* Write what |charge| came to into a verdict. */
 void wr_bound_verdict(const struct wr_engine *engine, const struct wr_charge *charge,

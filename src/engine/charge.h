@@ -11,11 +11,15 @@
 #include <stdint.h>
 
 #include "algo/limit.h"
+#include "engine/receipt.h"
 #include "store/arena.h"
 #include "weir/weir.h"
 
 /* After a refusal for a moment (wr_charge.busy): whoever holds the key runs again by then. */
 #define WR_BUSY_RETRY_NS INT64_C(1000000)
+
+/* In weir_verdict.flags: priv[] holds the moments of next and reset, as no state does. */
+#define WR_VERDICT_MOMENTS 1U
 
 struct wr_charge {
     const struct wr_limit *limit;
@@ -46,29 +50,5 @@ void wr_charge_force(struct wr_arena *arena, const struct wr_charge *charge, int
  * place. */
 void wr_charge_refund(struct wr_arena *arena, const struct wr_limit *limit,
                       const struct weir_receipt *receipt, int64_t cost, int64_t now);
-
-/* A receipt for charge->cost units that left |state| (of a word), for giving back what was taken by
- * others. */
-void wr_charge_receipt(const struct wr_charge *charge, uint64_t state,
-                       struct weir_receipt *receipt);
-
-/* Mark the receipt of a charge against a part of a limit (part.h): its class says of which. */
-void wr_receipt_mark_part(struct weir_receipt *receipt);
-bool wr_receipt_is_part(const struct weir_receipt *receipt);
-uint16_t wr_receipt_class(const struct weir_receipt *receipt);
-
-/* What was taken at a store: |charge| says how to give it back. */
-struct wr_remote_charge;
-void wr_receipt_write_remote(struct weir_receipt *receipt, const struct wr_remote_charge *charge);
-bool wr_receipt_is_remote(const struct weir_receipt *receipt);
-/* Fills tag, cost, place and receipt of |charge|. */
-void wr_receipt_read_remote(const struct weir_receipt *receipt, struct wr_remote_charge *charge);
-
-/* What a receipt says. */
-bool wr_receipt_taken(const struct weir_receipt *receipt);
-int64_t wr_receipt_cost(const struct weir_receipt *receipt);
-uint64_t wr_receipt_left(const struct weir_receipt *receipt); /* the state, or the stamp */
-uint64_t wr_receipt_hash(const struct weir_receipt *receipt);
-void wr_receipt_clear(struct weir_receipt *receipt);
 
 #endif

@@ -14,7 +14,7 @@
 
 struct decision {
     struct wr_selection selection;
-    int64_t banned_ns; /* as wr_answer_ban */
+    struct wr_bar bar;
     struct wr_ballot ballot;
 };
 
@@ -25,41 +25,59 @@ static void prepare(struct wr_engine *engine, const struct weir_request *request
     struct wr_selection *selection = &d->selection;
     struct wr_ballot *b = &d->ballot;
 
-    wr_policy_select(engine->policy, request, selection);
-    d->banned_ns = wr_answer_ban(engine, request, selection, now);
+    wr_known_select(engine, request, now, selection);
+    d->bar = wr_answer_bar(engine, request, selection, now);
     b->plan = selection->plan;
     b->count = selection->count;
     b->missing = 0;
+    b->cells = 0;
     b->here = UINT32_MAX;
-    for (unsigned i = 0; i < selection->count; i++) {
-        const struct wr_selected *selected = &selection->selected[i];
-        uint64_t hash = wr_bound_hash_parts(engine, selected);
-
-        b->limit[i] = selected->limit;
-        b->missing |= (uint32_t)selected->deny_missing << i;
-        wr_bound_charge(engine, selected->limit, selection->plan, hash, selection->cost,
-                        &b->charge[i]);
-        wr_slot_prefetch(engine->arena, hash);
-    }
+    for (unsigned i = 0; i < selection->count; i++)
+        wr_ballot_add(engine, b, i, selection);
 }
 
-static void decide_prepared(struct wr_engine *engine, struct decision *d, bool peek, int64_t now,
-                            struct weir_answer *answer)
+/* The customer moves to the next plan: the request is decided by that, once. */
+static __attribute__((noinline)) bool upgrade(struct wr_engine *engine,
+                                              const struct weir_request *request, int64_t now,
+                                              struct decision *d)
+{
+    struct weir_request again = *request;
+
+    if (!wr_known_upgrade(engine, &d->ballot, &d->selection, &again))
+        return false;
+    prepare(engine, &again, now, d); /* its plan is given now: it is not upgraded again */
+    return true;
+}
+
+/* False: the answer is complete, whatever the limits say. */
+static bool begin(const struct decision *d, int64_t now, struct weir_answer *answer)
+{
+    wr_answer_begin(&d->selection, now, answer);
+    if (d->bar.reason == WEIR_REASON_NONE)
+        return true;
+    wr_answer_barred(answer, &d->bar);
+    return false;
+}
+
+static void decide_prepared(struct wr_engine *engine, const struct weir_request *request,
+                            struct decision *d, int64_t now, struct weir_answer *answer)
 {
     struct wr_ballot *b = &d->ballot;
     bool pass;
 
-    wr_answer_begin(&d->selection, now, answer);
-    if (d->banned_ns != 0) {
-        wr_answer_banned(answer, d->banned_ns);
+    if (!begin(d, now, answer))
         return;
-    }
     pass = wr_ballot_evaluate(engine, b, now);
-    if (pass && !peek)
+    if (!pass && b->cells != 0 && upgrade(engine, request, now, d)) {
+        if (!begin(d, now, answer))
+            return;
+        pass = wr_ballot_evaluate(engine, b, now);
+    }
+    if (pass && !request->peek)
         pass = wr_ballot_commit(engine, b, now, answer->receipts);
     for (unsigned i = 0; i < b->count; i++)
         wr_ballot_verdict(engine, b, i, &answer->verdicts[i]);
-    if (!pass && !peek)
+    if (!pass && !request->peek)
         wr_ballot_refused(engine, b, now);
     wr_answer_describe(answer, pass);
 }
@@ -74,7 +92,7 @@ void wr_engine_decide(struct wr_engine *engine, const struct weir_request *reque
         return;
     }
     prepare(engine, request, now, &d);
-    decide_prepared(engine, &d, request->peek, now, answer);
+    decide_prepared(engine, request, &d, now, answer);
 }
 
 void wr_engine_decide_batch(struct wr_engine *engine, const struct weir_request *requests, size_t n,
@@ -88,9 +106,11 @@ void wr_engine_decide_batch(struct wr_engine *engine, const struct weir_request 
         return;
     for (size_t start = 0; start < n; start += BATCH) {
         size_t count = n - start < BATCH ? n - start : BATCH;
+        for (size_t i = 0; i < count && engine->known != NULL; i++)
+            wr_known_prefetch(engine, &requests[start + i]);
         for (size_t i = 0; i < count; i++)
             prepare(engine, &requests[start + i], now, &d[i]);
         for (size_t i = 0; i < count; i++)
-            decide_prepared(engine, &d[i], requests[start + i].peek, now, &answers[start + i]);
+            decide_prepared(engine, &requests[start + i], &d[i], now, &answers[start + i]);
     }
 }

@@ -155,6 +155,7 @@ void wr_engine_free(struct wr_engine *engine)
     if (engine == NULL)
         return;
     wr_envoy_unbind(engine);
+    wr_known_close(engine);
     free(engine->parts);
     free(engine->class_ids);
     free(engine->limits);
@@ -192,8 +193,7 @@ void wr_bound_verdict(const struct wr_engine *engine, const struct wr_charge *ch
     out->priv[1] = word ? 0 : (uint64_t)charge->newest_ns;
 }
 
-/* A charge for a limit that does not apply to the default plan: passes, and says so. */
-static void unlimited_verdict(unsigned limit, unsigned plan, struct weir_verdict *out)
+void wr_bound_unlimited(unsigned limit, unsigned plan, struct weir_verdict *out)
 {
     *out = (struct weir_verdict){.outcome = WEIR_ALLOW,
                                  .plan = (uint8_t)plan,
@@ -209,7 +209,7 @@ static void check_hashed(struct wr_engine *engine, unsigned limit, uint64_t hash
     unsigned plan = engine->default_plan;
 
     if (engine->limits[limit].policy->unlimited[plan]) {
-        unlimited_verdict(limit, plan, out);
+        wr_bound_unlimited(limit, plan, out);
         return;
     }
     wr_bound_charge(engine, limit, plan, hash, cost, &charge);
@@ -236,6 +236,18 @@ static __attribute__((noinline)) void check_shared(struct wr_engine *engine, uns
     *out = answer.verdicts[0];
 }
 
+static __attribute__((noinline)) void check_customer(struct wr_engine *engine, unsigned limit,
+                                                     struct weir_slice key, int64_t cost,
+                                                     int64_t now, struct weir_verdict *out)
+{
+    struct weir_answer answer;
+
+    if (now == WEIR_NOW)
+        now = wr_arena_now(engine->arena);
+    wr_customer_check(engine, limit, key, cost, now, &answer);
+    *out = answer.verdicts[0];
+}
+
 void wr_engine_check(struct wr_engine *engine, unsigned limit, struct weir_slice key, int64_t cost,
                      int64_t now, struct weir_verdict *out)
 {
@@ -244,6 +256,10 @@ void wr_engine_check(struct wr_engine *engine, unsigned limit, struct weir_slice
     if (engine->shares && engine->limits[limit].policy->shared &&
         !engine->limits[limit].policy->unlimited[engine->default_plan]) {
         check_shared(engine, limit, key, cost, now, out);
+        return;
+    }
+    if (engine->limits[limit].usage != NULL) {
+        check_customer(engine, limit, key, cost, now, out);
         return;
     }
     hash = wr_bound_hash(engine, limit, key);
@@ -275,8 +291,12 @@ void wr_engine_check_batch(struct wr_engine *engine, const struct weir_charge *c
             now = wr_arena_now(engine->arena);
         for (size_t i = 0; i < count; i++) {
             const struct weir_charge *charge = &charges[start + i];
-            check_hashed(engine, charge->limit, hashes[i], charge->cost_units, now,
-                         &out[start + i]);
+            if (engine->limits[charge->limit].usage != NULL)
+                check_customer(engine, charge->limit, charge->key, charge->cost_units, now,
+                               &out[start + i]);
+            else
+                check_hashed(engine, charge->limit, hashes[i], charge->cost_units, now,
+                             &out[start + i]);
         }
     }
 }

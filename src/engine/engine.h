@@ -17,6 +17,12 @@ struct wr_engine;
 int wr_engine_new(struct wr_engine **out, const struct wr_policy *policy, struct wr_arena *arena);
 void wr_engine_free(struct wr_engine *engine);
 
+/* Open the files of customers and of what they use, if the policy has the section `customers`: to
+ * be asked before the first decision. Without it, or where their folder cannot be made (a warning
+ * in |diag|), nobody is known. |diag| is then about them. Returns 0, or as wr_customers_open: a
+ * file that does not fit is refused. */
+int wr_engine_open_customers(struct wr_engine *engine, struct wr_diag *diag);
+
 /* The judge that an arena to be used by an engine is opened with. */
 bool wr_engine_judge(const unsigned char params[WR_CLASS_PARAMS], uint64_t value, int64_t now_ns,
                      struct wr_worth *out);
@@ -38,6 +44,11 @@ void wr_engine_check_one(struct wr_engine *engine, unsigned limit, struct weir_s
 /* Forget what |key| has used of |limit|. Returns 0, WEIR_ENOENT, WEIR_EBUSY (its list is held by a
  * stopped process). */
 int wr_engine_reset(struct wr_engine *engine, unsigned limit, struct weir_slice key);
+/* The answer to |answer|'s request had |status|, 100..599: what quotas took that do not count such
+ * is given back. */
+void wr_engine_ended(struct wr_engine *engine, struct weir_answer *answer, int status, int64_t now);
+/* Would it ever give anything back? */
+bool wr_engine_awaits_status(const struct wr_engine *engine, const struct weir_answer *answer);
 int wr_engine_settle(struct wr_engine *engine, struct weir_answer *answer, int64_t cost,
                      int64_t now);
 void wr_engine_release(struct wr_engine *engine, struct weir_answer *answer, int64_t now);

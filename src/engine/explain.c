@@ -16,7 +16,7 @@ void wr_engine_explain(struct wr_engine *engine, const struct weir_request *requ
     struct weir_request look = *request;
 
     look.peek = true;
-    wr_policy_select(engine->policy, &look, &out->selection);
+    wr_known_select(engine, &look, now, &out->selection);
     wr_policy_explain(engine->policy, &look, &out->selection, out->reason);
     wr_engine_decide(engine, &look, now, &out->answer);
     out->selection.banned = out->answer.reason == WEIR_REASON_BANNED; /* in the arena as well */
@@ -30,6 +30,8 @@ bool wr_engine_peek(struct wr_engine *engine, const struct wr_selected *key, uns
     memset(out, 0, sizeof *out);
     if (engine->limits[key->limit].policy->unlimited[plan])
         return false;
+    if (engine->limits[key->limit].usage != NULL)
+        return wr_customer_peek(engine, key, plan, now, out);
     wr_bound_charge(engine, key->limit, plan, wr_bound_hash_parts(engine, key), 0, &charge);
     wr_charge_evaluate(engine->arena, &charge, now);
     wr_bound_verdict(engine, &charge, key->limit, plan, out);

@@ -11,8 +11,10 @@
 #include "algo/lease.h"
 #include "base/arith.h"
 #include "engine/bound.h"
+#include "engine/cell.h"
 #include "engine/engine.h"
 #include "engine/shared.h"
+#include "policy/quota.h"
 
 #define SETTLED 0x01
 
@@ -34,7 +36,8 @@ static const struct wr_limit *taken_from(const struct wr_engine *engine,
     const struct wr_limit *limit = limit_of(engine, verdict);
     struct wr_class spec;
 
-    if (limit == NULL || !wr_receipt_taken(receipt) || wr_receipt_is_remote(receipt))
+    if (limit == NULL || !wr_receipt_taken(receipt) || wr_receipt_is_remote(receipt) ||
+        wr_receipt_is_cell(receipt))
         return NULL;
     if (wr_receipt_class(receipt) == engine->lease_class && engine->lease_class != 0)
         return &engine->lease;
@@ -46,24 +49,43 @@ static const struct wr_limit *taken_from(const struct wr_engine *engine,
     return wr_limit_valid(part) && part->algo == limit->algo ? part : NULL;
 }
 
+/* The cells that |receipt| was taken from; NULL: from none that there are. */
+static struct wr_usage *cells_of(const struct wr_engine *engine, const struct weir_verdict *verdict,
+                                 const struct weir_receipt *receipt)
+{
+    if (!wr_receipt_taken(receipt) || !wr_receipt_is_cell(receipt) ||
+        limit_of(engine, verdict) == NULL)
+        return NULL;
+    return engine->limits[verdict->limit].usage;
+}
+
 static void settle_one(struct wr_engine *engine, const struct weir_verdict *verdict,
-                       const struct weir_receipt *receipt, int64_t cost, int64_t now)
+                       struct weir_receipt *receipt, int64_t cost, int64_t now)
 {
     struct wr_limit part;
     const struct wr_limit *limit = taken_from(engine, verdict, receipt, &part);
     int64_t taken = wr_receipt_cost(receipt);
     struct wr_charge charge;
 
+    if (wr_receipt_is_cell(receipt)) {
+        struct wr_usage *usage = cells_of(engine, verdict, receipt);
+        if (usage != NULL)
+            wr_cell_settle(usage, &engine->limits[verdict->limit].rules[verdict->plan], receipt,
+                           cost);
+        return;
+    }
     if (limit == NULL || limit->algo == WR_CONCURRENCY)
         return;
     if (cost < taken) {
         wr_charge_refund(engine->arena, limit, receipt, taken - cost, now);
+        wr_receipt_set_cost(receipt, cost);
     } else if (cost > taken) {
         charge.limit = limit;
         charge.class_id = wr_receipt_class(receipt);
         charge.hash = wr_receipt_hash(receipt);
         charge.cost = cost - taken;
         wr_charge_force(engine->arena, &charge, now);
+        wr_receipt_set_cost(receipt, cost);
     }
 }
 
@@ -169,6 +191,73 @@ void wr_engine_release_shared(struct wr_engine *engine, struct weir_answer *answ
     for (unsigned i = 0; i < answer->count && i < WEIR_LIMITS_MAX; i++) {
         struct wr_remote_charge *charge;
         if (!is_remote(engine, answer, i) || !holds_place(engine, answer, i))
+            continue;
+        add_remote(engine, answer, i, out, &charge);
+        out->adjust[out->call.count++] = -charge->cost;
+        wr_receipt_clear(&answer->receipts[i]);
+    }
+}
+
+/* ---- the status of the answer -------------------------------------------------------------- */
+
+/* The quota that receipt |i| was taken from, if it counts some statuses only. */
+static const struct wr_policy_quota *quota_of(const struct wr_engine *engine,
+                                              const struct weir_answer *answer, unsigned i)
+{
+    const struct weir_verdict *verdict = &answer->verdicts[i];
+    const struct wr_policy_quota *quota;
+
+    if (!wr_receipt_taken(&answer->receipts[i]) || limit_of(engine, verdict) == NULL)
+        return NULL;
+    quota = engine->limits[verdict->limit].policy->quota;
+    return quota != NULL && quota->count_classes != WR_QUOTA_COUNT_ALL ? quota : NULL;
+}
+
+bool wr_engine_awaits_status(const struct wr_engine *engine, const struct weir_answer *answer)
+{
+    for (unsigned i = 0; i < answer->count && i < WEIR_LIMITS_MAX; i++)
+        if (quota_of(engine, answer, i) != NULL)
+            return true;
+    return false;
+}
+
+static bool counts(const struct wr_policy_quota *quota, int status)
+{
+    return (quota->count_classes >> (status / 100) & 1) != 0;
+}
+
+static void give_back(struct wr_engine *engine, const struct weir_verdict *verdict,
+                      struct weir_receipt *receipt, int64_t now)
+{
+    struct wr_usage *usage = cells_of(engine, verdict, receipt);
+    struct wr_limit part;
+    const struct wr_limit *limit = taken_from(engine, verdict, receipt, &part);
+
+    if (usage != NULL)
+        wr_cell_refund(usage, receipt, wr_receipt_cost(receipt));
+    else if (limit != NULL)
+        wr_charge_refund(engine->arena, limit, receipt, wr_receipt_cost(receipt), now);
+    wr_receipt_clear(receipt);
+}
+
+void wr_engine_ended(struct wr_engine *engine, struct weir_answer *answer, int status, int64_t now)
+{
+    for (unsigned i = 0; i < answer->count && i < WEIR_LIMITS_MAX; i++) {
+        const struct wr_policy_quota *quota = quota_of(engine, answer, i);
+        if (quota != NULL && !counts(quota, status) && !wr_receipt_is_remote(&answer->receipts[i]))
+            give_back(engine, &answer->verdicts[i], &answer->receipts[i], now);
+    }
+}
+
+void wr_engine_ended_shared(struct wr_engine *engine, struct weir_answer *answer, int status,
+                            int64_t now, struct wr_pending *out)
+{
+    wr_engine_ended(engine, answer, status, now);
+    clear(out, now);
+    for (unsigned i = 0; i < answer->count && i < WEIR_LIMITS_MAX; i++) {
+        const struct wr_policy_quota *quota = quota_of(engine, answer, i);
+        struct wr_remote_charge *charge;
+        if (quota == NULL || counts(quota, status) || !is_remote(engine, answer, i))
             continue;
         add_remote(engine, answer, i, out, &charge);
         out->adjust[out->call.count++] = -charge->cost;

@@ -76,6 +76,7 @@ static void clear(struct wr_pending *p)
     p->ballot.count = 0;
     p->ballot.missing = 0;
     p->ballot.here = 0;
+    p->ballot.cells = 0;
     memset(p->remote, -1, sizeof p->remote);
 }
 
@@ -91,16 +92,13 @@ static void sort(struct beginning *b, bool peek)
     p->ballot.count = selection->count;
     for (unsigned i = 0; i < selection->count; i++) {
         const struct wr_selected *selected = &selection->selected[i];
-        p->ballot.limit[i] = selected->limit;
-        p->ballot.missing |= (uint32_t)selected->deny_missing << i;
         if (b->engine->limits[selected->limit].policy->shared && !selected->deny_missing) {
+            p->ballot.limit[i] = selected->limit;
             sort_shared(b, i, selected);
             continue;
         }
         p->ballot.here |= UINT32_C(1) << i;
-        wr_bound_charge(b->engine, selected->limit, selection->plan,
-                        wr_bound_hash_parts(b->engine, selected), p->cost, &p->ballot.charge[i]);
-        wr_slot_prefetch(b->engine->arena, p->ballot.charge[i].hash);
+        wr_ballot_add(b->engine, &p->ballot, i, selection);
     }
 }
 
@@ -233,6 +231,8 @@ static void ask(struct beginning *b, uint32_t which)
             ask_for(b, i);
 }
 
+static const struct wr_bar no_bar = {WEIR_REASON_NONE, 0};
+
 static void answer_ask(struct weir_answer *answer)
 {
     answer->outcome = WEIR_ASK;
@@ -263,15 +263,16 @@ static void refuse(struct beginning *b, struct weir_answer *answer)
     p->force = (UINT32_C(1) << p->call.count) - 1;
 }
 
-static bool begin(struct beginning *b, bool peek, int64_t banned_ns, struct weir_answer *answer)
+static bool begin(struct beginning *b, bool peek, const struct wr_bar *bar,
+                  struct weir_answer *answer)
 {
     struct wr_pending *p = b->p;
     bool pass;
 
     sort(b, peek);
     wr_answer_begin(b->selection, b->now, answer);
-    if (banned_ns != 0) {
-        wr_answer_banned(answer, banned_ns);
+    if (bar->reason != WEIR_REASON_NONE) {
+        wr_answer_barred(answer, bar);
         return true;
     }
     pass = look(b);
@@ -302,9 +303,19 @@ static bool begin_request(struct wr_engine *engine, const struct weir_request *r
 {
     struct wr_selection selection;
     struct beginning b = {engine, &selection, pending, now, depth, strict};
+    struct weir_request again = *request;
+    struct wr_bar bar;
+    bool complete;
 
-    wr_policy_select(engine->policy, request, &selection);
-    return begin(&b, request->peek, wr_answer_ban(engine, request, &selection, now), answer);
+    wr_known_select(engine, request, now, &selection);
+    bar = wr_answer_bar(engine, request, &selection, now);
+    complete = begin(&b, request->peek, &bar, answer);
+    if (!complete || answer->outcome != WEIR_DENY || bar.reason != WEIR_REASON_NONE ||
+        !wr_known_upgrade(engine, &pending->ballot, &selection, &again))
+        return complete;
+    wr_known_select(engine, &again, now, &selection);
+    bar = wr_answer_bar(engine, &again, &selection, now);
+    return begin(&b, request->peek, &bar, answer);
 }
 
 bool wr_engine_begin(struct wr_engine *engine, const struct weir_request *request, int64_t now,
@@ -335,6 +346,7 @@ static void select_one(const struct wr_engine *engine, unsigned limit, struct we
     out->cost = cost;
     out->banned = false;
     out->over_max = false;
+    out->customer_known = false;
     out->count = 1;
     selected->limit = (uint16_t)limit;
     selected->deny_missing = false;
@@ -356,7 +368,7 @@ bool wr_engine_begin_check(struct wr_engine *engine, unsigned limit, struct weir
         return true;
     }
     select_one(engine, limit, key, cost, &selection);
-    return begin(&b, false, 0, answer);
+    return begin(&b, false, &no_bar, answer);
 }
 
 bool wr_engine_begin_one(struct wr_engine *engine, const struct wr_selected *key, unsigned plan,
@@ -368,12 +380,12 @@ bool wr_engine_begin_one(struct wr_engine *engine, const struct wr_selected *key
 
     selection.plan = plan;
     selection.cost = cost;
-    selection.banned = selection.over_max = false;
+    selection.banned = selection.over_max = selection.customer_known = false;
     selection.count = 1;
     selection.selected[0] = *key;
     selection.selected[0].deny_missing = false;
     if (!engine->limits[key->limit].policy->unlimited[plan])
-        return begin(&b, false, 0, answer);
+        return begin(&b, false, &no_bar, answer);
     clear(pending);
     selection.count = 0;
     wr_answer_begin(&selection, now, answer);
@@ -433,7 +445,7 @@ void wr_shared_check(struct wr_engine *engine, unsigned limit, struct weir_slice
     struct beginning b = {engine, &selection, &pending, now, LOOK, !lease};
 
     select_one(engine, limit, key, cost, &selection);
-    if (!begin(&b, false, 0, answer)) {
+    if (!begin(&b, false, &no_bar, answer)) {
         wr_pending_blank(engine, &pending, 0, &answer->verdicts[0]);
         answer->verdicts[0].outcome = WEIR_ASK;
     }

@@ -29,7 +29,7 @@
                  */
 
 /* A request between begin and finish. Self-contained: it may outlive the request; not the engine.
- * About 6 KiB. */
+ * About 8 KiB. */
 struct wr_pending {
     /* To be handed to a backend as it is: done and context are the caller's. charge[i].extra is
      * 0: whoever manages leases sets it; ttl_ns is the limit's where it is leased, asked for a
@@ -155,6 +155,10 @@ int wr_engine_settle_shared(struct wr_engine *engine, struct weir_answer *answer
                             int64_t now, struct wr_pending *out);
 void wr_engine_release_shared(struct wr_engine *engine, struct weir_answer *answer, int64_t now,
                               struct wr_pending *out);
+
+/* Likewise wr_engine_ended. */
+void wr_engine_ended_shared(struct wr_engine *engine, struct weir_answer *answer, int status,
+                            int64_t now, struct wr_pending *out);
 
 /* ---- for the rest of the engine ------------------------------------------------------------ */
 

@@ -52,9 +52,16 @@ static void share_arena(struct weir *w, const struct weir *before, struct wr_dia
     w->shares = true;
 }
 
-static int open_all(struct weir *w, const struct weir_options *options, const struct weir *before,
-                    struct wr_diag *diag, struct wr_diag *arena_diag)
+/* Who has an arena of his own that nobody else sees tries a policy out: nobody is billed. */
+static bool is_throwaway(const struct weir_options *options)
 {
+    return options != NULL && options->arena_path != NULL && options->arena_path[0] == '\0';
+}
+
+static int open_all(struct weir *w, const struct weir_options *options, const struct weir *before,
+                    struct wr_diag diags[3])
+{
+    struct wr_diag *diag = &diags[0], *arena_diag = &diags[1], *customers_diag = &diags[2];
     int result = wr_policy_load(&w->policy, diag->file, diag);
 
     if (result != 0)
@@ -73,6 +80,8 @@ static int open_all(struct weir *w, const struct weir_options *options, const st
         wr_diag_add(arena_diag, WR_ERROR, 0, 0,
                     "its table of %d classes is full of other limits; make a new arena",
                     WR_CLASSES_MAX);
+    if (result == 0 && !is_throwaway(options))
+        result = wr_engine_open_customers(w->engine, customers_diag);
     return result;
 }
 
@@ -95,11 +104,19 @@ static bool refused_argument(const char *policy_path, const struct weir_options 
     return text != NULL;
 }
 
+static void format_diags(const struct wr_diag diags[3], char *errors, size_t size)
+{
+    size_t used = 0;
+
+    for (unsigned i = 0; i < 3 && used < size; i++)
+        used += wr_diag_format(&diags[i], errors + used, size - used);
+}
+
 int wr_weir_open(struct weir **out, const char *policy_path, const struct weir_options *options,
                  const struct weir *before, char *errors, size_t errors_size)
 {
     struct weir *w = calloc(1, sizeof *w);
-    struct wr_diag *diags = calloc(2, sizeof *diags); /* too large for a small stack */
+    struct wr_diag *diags = calloc(3, sizeof *diags); /* too large for a small stack */
     int result = WEIR_ENOMEM;
 
     *out = NULL;
@@ -110,12 +127,9 @@ int wr_weir_open(struct weir **out, const char *policy_path, const struct weir_o
     } else if (w != NULL && diags != NULL) {
         wr_diag_init(&diags[0], policy_path);
         wr_diag_init(&diags[1], "arena");
-        result = open_all(w, options, before, &diags[0], &diags[1]);
-        if (errors_size > 0) {
-            size_t used = wr_diag_format(&diags[0], errors, errors_size);
-            if (used < errors_size)
-                (void)wr_diag_format(&diags[1], errors + used, errors_size - used);
-        }
+        wr_diag_init(&diags[2], "customers");
+        result = open_all(w, options, before, diags);
+        format_diags(diags, errors, errors_size);
     }
     free(diags);
     if (result != 0) {
@@ -330,6 +344,20 @@ void weir_release(struct weir *w, struct weir_answer *answer, int64_t now)
         return;
     }
     wr_engine_release(w->engine, answer, now);
+}
+
+int weir_finish(struct weir *w, struct weir_answer *answer, int status, int64_t now)
+{
+    if (status < 100 || status > 599 || !is_moment(now))
+        return WEIR_EINVAL;
+    if ((answer->flags & WR_ANSWER_ASKED) == 0)
+        wr_engine_ended(w->engine, answer, status, now);
+    return 0;
+}
+
+bool weir_awaits_status(const struct weir *w, const struct weir_answer *answer)
+{
+    return (answer->flags & WR_ANSWER_ASKED) == 0 && wr_engine_awaits_status(w->engine, answer);
 }
 
 bool weir_holds(const struct weir *w, const struct weir_answer *answer)

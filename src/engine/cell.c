@@ -1,0 +1,166 @@
+/* cell.c - charging a quota's cell.
+ *
+ * As word.c: read, compute, compare-and-swap, and anew if somebody else was first. Peculiar here:
+ *   1. The window is chosen by the clock alone, and each window of a cell has its own pair. So a
+ *      clock that is a little behind counts where it stands, and one that was set back by a day
+ *      counts on where that day was left.
+ *   2. What was taken names its window: it is given back there, or nowhere once the cell holds that
+ *      window no more.
+ *   3. Everything given back leaves the window with a count of 0, which the ledger must see; an
+ *      empty pair would say that nothing was ever counted. */
+#include "engine/cell.h"
+
+#include "engine/charge.h"
+#include "engine/receipt.h"
+
+#define TRIES 1000 /* as word.c has it */
+
+static struct wr_quota_rule rule_of(const struct wr_cell *cell)
+{
+    struct wr_quota_rule rule = *cell->rule;
+
+    if (cell->anchor != 0)
+        rule.civil.anchor = cell->anchor;
+    return rule;
+}
+
+void wr_cell_evaluate(struct wr_cell *cell, int64_t cost, int64_t now, struct wr_take *take)
+{
+    struct wr_quota_rule rule = rule_of(cell);
+    struct wr_civil_window window = wr_civil_at(&rule.civil, wr_moment_ns(now));
+    struct wr_quota_take out;
+
+    cell->day = window.day;
+    cell->end_ns = window.end_ns;
+    (void)wr_usage_find(cell->usage, cell->number, window.day, &cell->view);
+    wr_quota_take(&rule, (struct wr_quota_state){cell->view.used, cell->view.over}, now, cost,
+                  &out);
+    cell->after = out.state;
+    cell->over_units = out.over_units;
+    *take = out.take;
+}
+
+static bool put(const struct wr_cell *cell, struct wr_quota_state state)
+{
+    return wr_usage_put(cell->usage, cell->number, &cell->view, state.used, state.over);
+}
+
+static void refuse_for_a_moment(struct wr_take *take)
+{
+    take->allowed = false;
+    take->never = false;
+    take->retry_after_ns = WR_BUSY_RETRY_NS;
+}
+
+void wr_cell_commit(struct wr_cell *cell, int64_t cost, int64_t now, struct wr_take *take,
+                    struct weir_receipt *receipt)
+{
+    for (int tries = 0; tries < TRIES; tries++) {
+        if (!take->allowed || cost == 0)
+            return;
+        if (put(cell, cell->after)) {
+            if (receipt != NULL)
+                wr_receipt_write_cell(receipt, cell->number, cell->day, cost, cell->over_units);
+            return;
+        }
+        wr_cell_evaluate(cell, cost, now, take);
+    }
+    refuse_for_a_moment(take);
+}
+
+void wr_cell_force(struct wr_cell *cell, int64_t cost, int64_t now)
+{
+    struct wr_quota_rule rule = rule_of(cell);
+    struct wr_quota_take out;
+
+    for (int tries = 0; tries < TRIES && cost > 0; tries++) {
+        struct wr_civil_window window = wr_civil_at(&rule.civil, wr_moment_ns(now));
+        if (!wr_usage_find(cell->usage, cell->number, window.day, &cell->view))
+            return;
+        wr_quota_force(&rule, (struct wr_quota_state){cell->view.used, cell->view.over}, now, cost,
+                       &out);
+        if (put(cell, out.state))
+            return;
+    }
+}
+
+/* ---- afterwards ---------------------------------------------------------------------------- */
+
+/* The window |units| and |over_units| richer, or poorer. */
+static struct wr_quota_state changed(const struct wr_usage_view *view, int32_t day, int64_t units,
+                                     int64_t over_units)
+{
+    const struct wr_quota_state state = {view->used, view->over};
+    struct wr_quota_state after =
+        wr_quota_state(day, wr_quota_units(state) + units, (int64_t)state.over + over_units);
+
+    if (after.used == 0)
+        after.used = view->used & ~WR_QUOTA_COUNT_MAX;
+    return after;
+}
+
+void wr_cell_refund(struct wr_usage *usage, struct weir_receipt *receipt, int64_t units)
+{
+    struct wr_cell_receipt taken = wr_receipt_read_cell(receipt);
+    int64_t over_units = wr_min_i64(taken.over_units, units);
+    struct wr_usage_view view;
+
+    for (int tries = 0; tries < TRIES && units > 0; tries++) {
+        struct wr_quota_state after;
+        if (!wr_usage_find(usage, taken.number, taken.day, &view) || view.used == 0)
+            break; /* invariant 2 */
+        after = changed(&view, taken.day, -units, -over_units);
+        if (wr_usage_put(usage, taken.number, &view, after.used, after.over))
+            break;
+    }
+    wr_receipt_write_cell(receipt, taken.number, taken.day, taken.units - units,
+                          taken.over_units - over_units);
+}
+
+/* Of |units| more in a window that has |used|, those beyond the limit. */
+static int64_t overage(const struct wr_quota_rule *rule, int64_t used, int64_t units)
+{
+    return rule->overage ? wr_max_i64(0, used + units - wr_max_i64(rule->limit, used)) : 0;
+}
+
+static void add(struct wr_usage *usage, const struct wr_quota_rule *rule,
+                struct weir_receipt *receipt, int64_t units)
+{
+    struct wr_cell_receipt taken = wr_receipt_read_cell(receipt);
+    int64_t over_units = 0;
+    struct wr_usage_view view;
+
+    for (int tries = 0; tries < TRIES; tries++) {
+        struct wr_quota_state after;
+        if (!wr_usage_find(usage, taken.number, taken.day, &view) || view.used == 0)
+            return;
+        over_units =
+            overage(rule, wr_quota_units((struct wr_quota_state){view.used, view.over}), units);
+        after = changed(&view, taken.day, units, over_units);
+        if (wr_usage_put(usage, taken.number, &view, after.used, after.over))
+            break;
+    }
+    wr_receipt_write_cell(receipt, taken.number, taken.day, taken.units + units,
+                          taken.over_units + over_units);
+}
+
+void wr_cell_settle(struct wr_usage *usage, const struct wr_quota_rule *rule,
+                    struct weir_receipt *receipt, int64_t cost)
+{
+    int64_t taken = wr_receipt_cost(receipt);
+
+    if (cost < taken)
+        wr_cell_refund(usage, receipt, taken - cost);
+    else if (cost > taken)
+        add(usage, rule, receipt, cost - taken);
+}
+
+void wr_cell_verdict(const struct wr_cell *cell, const struct wr_take *take,
+                     struct weir_verdict *out)
+{
+    bool used = take->remaining < cell->rule->limit;
+
+    out->flags = WR_VERDICT_MOMENTS;
+    out->priv[0] = used ? (uint64_t)cell->end_ns : 0;
+    out->priv[1] = out->priv[0];
+}

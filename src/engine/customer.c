@@ -1,0 +1,272 @@
+/* customer.c - opening the files of customers and usage, and finding whose request it is.
+ *
+ * The daemon makes the files' folder and keeps them (weir serve); whoever comes first makes the
+ * files. Where the folder cannot be made or used, nobody is known, which is said once when the
+ * policy is opened; a file that is there and damaged is an error, as what it would take is a
+ * person's decision.
+ *
+ * Invariants:
+ *   1. A quota has cells in every process that knows customers, or in none: with a map and without
+ *      its cells the policy is not opened.
+ *   2. What is remembered of a plan's number is right for ever: names in the file never change, nor
+ *      does the policy. */
+#include "engine/customer.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "engine/ballot.h"
+#include "policy/customers.h"
+#include "policy/quota.h"
+
+#define PATH_BYTES 4096
+#define NO_PLAN 0xff
+#define FOLDER_MODE 0770
+
+static_assert(WR_KNOWN_BY == WR_CUSTOMERS_BY_MAX, "");
+static_assert(WR_POLICY_PLANS_MAX < NO_PLAN, "a plan's number and one, in a byte");
+
+static struct weir_slice slice_of(const char *text)
+{
+    return (struct weir_slice){text, strlen(text)};
+}
+
+/* ---- opening ------------------------------------------------------------------------------- */
+
+/* What each plan includes of a quota. */
+static int make_rules(struct wr_bound_limit *bound, size_t plans)
+{
+    const struct wr_policy_quota *quota = bound->policy->quota;
+
+    bound->rules = calloc(plans, sizeof *bound->rules);
+    if (bound->rules == NULL)
+        return WEIR_ENOMEM;
+    for (size_t plan = 0; plan < plans; plan++) {
+        if (bound->policy->unlimited[plan])
+            continue;
+        bound->rules[plan] =
+            (struct wr_quota_rule){.civil = quota->civil,
+                                   .limit = quota->plan[plan].limit,
+                                   .most = quota->plan[plan].most,
+                                   .overage = quota->plan[plan].on_exceed == WR_EXCEED_OVERAGE};
+    }
+    return 0;
+}
+
+static int open_usage(struct wr_engine *engine, struct wr_bound_limit *bound, const char *directory,
+                      struct wr_diag *diag)
+{
+    char path[PATH_BYTES];
+    struct wr_usage_options options = {.path = path,
+                                       .name = bound->policy->name,
+                                       .room = wr_customers_room(engine->known->map),
+                                       .per = bound->policy->quota->civil.per};
+    int rc;
+
+    (void)snprintf(path, sizeof path, "%s/%s" WR_USAGE_SUFFIX, directory, bound->policy->name);
+    diag->another = path;
+    rc = wr_usage_open(&bound->usage, &options, diag);
+    diag->another = NULL;
+    if (rc == 0)
+        rc = make_rules(bound, wr_policy_plan_count(engine->policy));
+    if (rc == 0 && engine->known->prefetch_count < WR_KNOWN_PREFETCH)
+        engine->known->prefetch[engine->known->prefetch_count++] = bound->usage;
+    return rc;
+}
+
+/* The cells of every quota that is counted here and billed on. */
+static int open_usages(struct wr_engine *engine, const char *directory, struct wr_diag *diag)
+{
+    int rc = 0;
+
+    for (size_t i = 0; i < engine->limit_count && rc == 0; i++) {
+        const struct wr_policy_limit *policy = engine->limits[i].policy;
+        if (policy->quota != NULL && policy->quota->exact && !(policy->shared && engine->shares))
+            rc = open_usage(engine, &engine->limits[i], directory, diag);
+    }
+    return rc;
+}
+
+static int open_map(struct wr_known *known, const struct wr_policy_customers *customers,
+                    struct wr_diag *diag)
+{
+    char path[PATH_BYTES];
+    struct wr_customers_options options = {.path = path, .room = customers->room};
+    int rc;
+
+    (void)snprintf(path, sizeof path, "%s/" WR_CUSTOMERS_NAME, customers->directory);
+    diag->another = path;
+    rc = wr_customers_open(&known->map, &options, diag);
+    diag->another = NULL;
+    for (unsigned i = 0; rc == 0 && i < customers->by_count && i < WR_KNOWN_BY; i++)
+        wr_customers_identity(known->map, slice_of(customers->by[i]),
+                              &known->by[known->by_count++]);
+    return rc;
+}
+
+/* Is there a folder for the files? Says why not. */
+static bool have_folder(const char *directory, struct wr_diag *diag)
+{
+    if (mkdir(directory, FOLDER_MODE) == 0 || errno == EEXIST)
+        return true;
+    wr_diag_add(diag, WR_WARNING, 0, 0,
+                "cannot be made: %s; no customer is known until it is there and the policy is "
+                "loaded anew",
+                strerror(errno));
+    return false;
+}
+
+int wr_engine_open_customers(struct wr_engine *engine, struct wr_diag *diag)
+{
+    const struct wr_policy_customers *customers = wr_policy_settings(engine->policy)->customers;
+    int rc;
+
+    if (customers == NULL || customers->directory == NULL)
+        return 0;
+    diag->file = customers->directory;
+    if (!have_folder(customers->directory, diag))
+        return 0;
+    engine->known = calloc(1, sizeof *engine->known);
+    if (engine->known == NULL)
+        return WEIR_ENOMEM;
+    engine->known->policy = engine->policy;
+    engine->known->confirm = customers->confirm_upgrade.url != NULL;
+    rc = open_map(engine->known, customers, diag);
+    if (rc == 0)
+        rc = open_usages(engine, customers->directory, diag);
+    if (rc != 0)
+        wr_known_close(engine);
+    return rc;
+}
+
+void wr_known_close(struct wr_engine *engine)
+{
+    if (engine->known == NULL)
+        return;
+    for (size_t i = 0; i < engine->limit_count; i++) {
+        wr_usage_close(engine->limits[i].usage);
+        free(engine->limits[i].rules);
+        engine->limits[i].usage = NULL;
+        engine->limits[i].rules = NULL;
+    }
+    wr_customers_close(engine->known->map);
+    free(engine->known);
+    engine->known = NULL;
+}
+
+/* ---- finding ------------------------------------------------------------------------------- */
+
+struct finding {
+    struct wr_known *known;
+    int64_t now;
+};
+
+static bool find(void *context, unsigned by, struct weir_slice value, struct wr_customer_seen *out)
+{
+    const struct finding *finding = context;
+    struct wr_known *known = finding->known;
+    const struct wr_customers_identity *identity = &known->by[by];
+    struct wr_customer_record record;
+    uint32_t number;
+
+    *out = (struct wr_customer_seen){0};
+    if (by >= known->by_count || !wr_customers_find(known->map, identity, value,
+                                                    wr_customers_hash(identity, value), &number))
+        return false;
+    for (unsigned i = 0; i < known->prefetch_count; i++)
+        wr_usage_prefetch(known->prefetch[i], number);
+    if (!wr_customers_get(known->map, number, &record))
+        return false;
+    out->id = (uint64_t)record.id;
+    out->number = number;
+    out->file_plan = wr_customer_plan_of(&record, finding->now);
+    out->anchor = record.anchor;
+    out->flags = record.flags;
+    return true;
+}
+
+static uint8_t look_plan_up(const struct wr_known *known, unsigned file_plan)
+{
+    char name[WR_CUSTOMER_PLAN_BYTES + 1];
+
+    if (!wr_customers_plan_name(known->map, file_plan, name))
+        return 0; /* not yet there */
+    for (size_t i = 0; i < wr_policy_plan_count(known->policy); i++)
+        if (strcmp(wr_policy_plan(known->policy, i), name) == 0)
+            return (uint8_t)(i + 1);
+    return NO_PLAN;
+}
+
+static int plan(void *context, unsigned file_plan)
+{
+    struct wr_known *known = ((const struct finding *)context)->known;
+    uint8_t is;
+
+    if (file_plan >= WR_CUSTOMER_PLANS)
+        return -1;
+    is = __atomic_load_n(&known->plan_of[file_plan], __ATOMIC_RELAXED);
+    if (is == 0) {
+        is = look_plan_up(known, file_plan);
+        __atomic_store_n(&known->plan_of[file_plan], is, __ATOMIC_RELAXED);
+    }
+    return is == 0 || is == NO_PLAN ? -1 : is - 1;
+}
+
+void wr_known_select(struct wr_engine *engine, const struct weir_request *request, int64_t now,
+                     struct wr_selection *out)
+{
+    struct finding finding = {engine->known, now};
+    const struct wr_customer_finder finder = {find, plan, &finding};
+
+    wr_policy_select_with(engine->policy, request, engine->known != NULL ? &finder : NULL, out);
+}
+
+bool wr_known_find(struct wr_engine *engine, struct weir_slice value, int64_t now,
+                   struct wr_customer_seen *out)
+{
+    struct finding finding = {engine->known, now};
+
+    *out = (struct wr_customer_seen){0};
+    for (unsigned i = 0; engine->known != NULL && i < engine->known->by_count; i++)
+        if (value.len > 0 && find(&finding, i, value, out))
+            return true;
+    return false;
+}
+
+int wr_known_plan(struct wr_engine *engine, const struct wr_customer_seen *customer)
+{
+    struct finding finding = {engine->known, 0};
+
+    return engine->known != NULL ? plan(&finding, customer->file_plan) : -1;
+}
+
+/* Whether the value is believed is not asked: what is fetched in vain costs little. */
+void wr_known_prefetch(const struct wr_engine *engine, const struct weir_request *request)
+{
+    const struct wr_policy_customers *customers = wr_policy_settings(engine->policy)->customers;
+    struct wr_selection as_if; /* of it only this is read */
+    struct weir_slice value;
+
+    if (engine->known == NULL || engine->known->by_count == 0)
+        return;
+    as_if.peer_trusted = true;
+    value = wr_policy_believed(engine->policy, request, &as_if, customers->identity[0]);
+    if (value.len > 0)
+        wr_customers_prefetch(engine->known->map, wr_customers_hash(&engine->known->by[0], value));
+}
+
+bool wr_known_upgrade(struct wr_engine *engine, const struct wr_ballot *b,
+                      const struct wr_selection *selection, struct weir_request *again)
+{
+    int plan = wr_ballot_upgrade(engine, b, selection);
+
+    if (plan < 0 || engine->known == NULL)
+        return false;
+    if (!again->peek)
+        wr_customers_want(engine->known->map, selection->customer.number);
+    again->plan = plan;
+    return !engine->known->confirm;
+}

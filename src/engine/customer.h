@@ -1,0 +1,63 @@
+/* customer.h - who the customers are, for decisions: the files of customers and usage that belong
+ * to a policy, and looking up whose request it is. */
+#ifndef WR_ENGINE_CUSTOMER_H
+#define WR_ENGINE_CUSTOMER_H
+
+#include "algo/quota.h"
+#include "base/diag.h"
+#include "policy/policy.h"
+#include "store/customers.h"
+#include "store/usage.h"
+
+struct wr_ballot;
+struct wr_engine;
+
+#define WR_KNOWN_PREFETCH 4 /* cells that are fetched as soon as it is known whose they are */
+#define WR_KNOWN_BY 8       /* identities that lead to a customer */
+
+struct wr_known {
+    struct wr_customers *map;
+    const struct wr_policy *policy;
+    unsigned by_count;
+    struct wr_customers_identity by[WR_KNOWN_BY];
+    bool confirm; /* an upgrade is to be confirmed first */
+    unsigned prefetch_count;
+    struct wr_usage *prefetch[WR_KNOWN_PREFETCH];
+    uint8_t plan_of[WR_CUSTOMER_PLANS]; /* atomic: 0 not looked up yet, plan + 1, NO_PLAN */
+};
+
+/* wr_policy_select_with the customers that there are. */
+void wr_known_select(struct wr_engine *engine, const struct weir_request *request, int64_t now,
+                     struct wr_selection *out);
+
+/* The customer that |value| leads to, as any of the policy's identities does, tried in order.
+ * False: none. */
+bool wr_known_find(struct wr_engine *engine, struct weir_slice value, int64_t now,
+                   struct wr_customer_seen *out);
+
+/* The plan in the policy of a customer; -1: it has no such. */
+int wr_known_plan(struct wr_engine *engine, const struct wr_customer_seen *customer);
+
+/* |b|, made by |selection|, is refused. If that is so by quotas alone that say on_exceed: upgrade,
+ * the customer wants to be upgraded from now on (but where |again| is a peek), and unless that is
+ * to be confirmed, |again| is given the next plan: true. */
+bool wr_known_upgrade(struct wr_engine *engine, const struct wr_ballot *b,
+                      const struct wr_selection *selection, struct weir_request *again);
+
+/* Start fetching what leads from |request| to a customer: for those who have several at once. */
+void wr_known_prefetch(const struct wr_engine *engine, const struct weir_request *request);
+
+/* wr_engine_check_one of a quota with cells: |key| is the value of an identity that leads to a
+ * customer, whose plan holds; whoever is unknown passes. Writes the verdict and the receipt. */
+void wr_customer_check(struct wr_engine *engine, unsigned limit, struct weir_slice key,
+                       int64_t cost, int64_t now, struct weir_answer *answer);
+
+/* wr_engine_peek of such a quota; false also where |key|, the value of an identity, leads to
+ * nobody.
+ */
+bool wr_customer_peek(struct wr_engine *engine, const struct wr_selected *key, unsigned plan,
+                      int64_t now, struct weir_verdict *out);
+
+void wr_known_close(struct wr_engine *engine);
+
+#endif
