@@ -18,6 +18,7 @@
 #include "doors/bearer.h"
 #include "doors/openapi.h"
 #include "doors/origin.h"
+#include "serve/keeping.h"
 #include "serve/store_state.h"
 
 #define DETAIL_BYTES 600U
@@ -47,6 +48,18 @@ static void healthz(struct http_service *service, struct weir_slice peer,
         .status = 200, .type = "text/plain; charset=utf-8", .body = {ok, sizeof ok - 1}};
 }
 
+/* Decisions go on without the ledger: it is said, and is no reason not to be ready. */
+static void add_ledger(struct wr_server *server, char detail[DETAIL_BYTES])
+{
+    struct wr_keeper_state ledger;
+    size_t len = strlen(detail);
+
+    if (!wr_keeping_state(server, &ledger) || ledger.disk == WR_DISK_WELL)
+        return;
+    (void)snprintf(detail + len, DETAIL_BYTES - len, ", the ledger cannot be written: %s: %s",
+                   wr_disk_name(ledger.disk), ledger.detail);
+}
+
 static void readyz(struct http_service *service, struct weir_slice peer,
                    const struct wr_http_request *request, struct http_response *response)
 {
@@ -71,6 +84,8 @@ static void readyz(struct http_service *service, struct weir_slice peer,
         size_t len = strlen(detail);
         (void)snprintf(detail + len, sizeof detail - len, ", the store is gone: %s", store);
     }
+    if (ready)
+        add_ledger(service->loop->server, detail);
     wr_page_name(page, detail);
     wr_page_key(page, "generation");
     wr_page_uint(page, service->loop->handle->generation);

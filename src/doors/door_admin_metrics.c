@@ -3,10 +3,12 @@
  * The admin door shares the first loop with doors that decide, so a scrape is kept short: counters
  * are added up, the arena is sampled (never walked), and the text is written without printf. A
  * policy of 20 limits takes a few hundred microseconds. */
+#include "base/clock.h"
 #include "doors/door_admin.h"
 #include "doors/series.h"
 #include "lib/handle.h"
 #include "serve/broker.h"
+#include "serve/keeping.h"
 #include "serve/reservations.h"
 
 #define SAMPLE_BUCKETS 1024U
@@ -39,6 +41,8 @@ static void look(struct admin_door *door, const struct wr_handle *handle, struct
     scrape->generation = handle->generation;
     wr_server_reloads(server, &scrape->reloads_good, &scrape->reloads_refused);
     scrape->ready = wr_server_ready(server, detail, sizeof detail);
+    scrape->has_ledger = wr_keeping_state(server, &scrape->ledger);
+    scrape->wall_ns = wr_clock_wall().ns;
     wr_process_look(&scrape->process);
     scrape->peer_count = wr_broker_peers(door->service.loop->broker, scrape->peers);
 }

@@ -235,6 +235,36 @@ VALUE(resident_memory, scrape->process.resident_bytes)
 VALUE(open_fds, scrape->process.open_fds)
 VALUE(max_fds, scrape->process.max_fds)
 
+VALUE(customers, scrape->ledger.customers)
+VALUE(customer_keys, scrape->ledger.keys)
+VALUE(left_out, scrape->ledger.left_out)
+VALUE(upgrades, scrape->ledger.upgrades)
+VALUE(trials, scrape->ledger.trials)
+VALUE(ledger_up, scrape->has_ledger && scrape->ledger.disk == WR_DISK_WELL)
+VALUE(ledger_writer, scrape->ledger.writer)
+VALUE(ledger_batches, scrape->ledger.batches)
+VALUE(ledger_rows, scrape->ledger.rows)
+VALUE(ledger_failures, scrape->ledger.failures)
+VALUE(ledger_waiting, scrape->ledger.waiting)
+VALUE(ledger_lost, scrape->ledger.lost)
+
+static void ledger_trouble(struct wr_exposition *to, const struct wr_scrape *scrape)
+{
+    for (unsigned i = WR_DISK_WELL + 1; i < WR_DISKS; i++) {
+        const struct wr_metric_labels labels = wr_label("disk", wr_disk_name((enum wr_disk)i));
+        wr_exposition_sample(to, &labels, scrape->ledger.disk == (enum wr_disk)i);
+    }
+}
+
+/* 0 as well where it never was: another process writes it, or there is none. */
+static void ledger_age(struct wr_exposition *to, const struct wr_scrape *scrape)
+{
+    int64_t age_ns = scrape->wall_ns - scrape->ledger.flushed_ns;
+
+    wr_exposition_seconds(to, NULL,
+                          scrape->ledger.flushed_ns > 0 && age_ns > 0 ? (uint64_t)age_ns : 0);
+}
+
 static void cpu(struct wr_exposition *to, const struct wr_scrape *scrape)
 {
     wr_exposition_seconds(to, NULL, scrape->process.cpu_ns);
@@ -343,6 +373,33 @@ static const struct series {
     {{"weir_ring_handed_over", WR_COUNTER,
       "Keys that this node counted and has handed over to that one."},
      ring_handed_over},
+    {{"weir_customers", WR_GAUGE, "Customers that are known, as last counted."}, customers},
+    {{"weir_customer_keys", WR_GAUGE, "Keys that lead to a customer."}, customer_keys},
+    {{"weir_customers_left_out", WR_GAUGE,
+      "Changes of customers that customers.map has no room for."},
+     left_out},
+    {{"weir_customer_upgrades", WR_COUNTER, "Customers that a quota has moved to the next plan."},
+     upgrades},
+    {{"weir_customer_trials_ended", WR_COUNTER, "Trials that have ended."}, trials},
+    {{"weir_ledger_up", WR_GAUGE,
+      "1 as long as nothing keeps the ledger from being written; 0 too where there is none."},
+     ledger_up},
+    {{"weir_ledger_writer", WR_GAUGE,
+      "1 for the process of a host that keeps customers and ledger."},
+     ledger_writer},
+    {{"weir_ledger_trouble", WR_GAUGE, "1 for what keeps the ledger from being written."},
+     ledger_trouble},
+    {{"weir_ledger_batches", WR_COUNTER, "Batches written to the ledger."}, ledger_batches},
+    {{"weir_ledger_rows", WR_COUNTER, "Rows written in them."}, ledger_rows},
+    {{"weir_ledger_failures", WR_COUNTER, "Attempts to write it that failed."}, ledger_failures},
+    {{"weir_ledger_waiting_cells", WR_GAUGE,
+      "While it cannot be written: counts that differ from it."},
+     ledger_waiting},
+    {{"weir_ledger_age_seconds", WR_GAUGE, "Since all that was counted was last written."},
+     ledger_age},
+    {{"weir_ledger_lost_units", WR_COUNTER,
+      "Units of windows that ended before they could be written."},
+     ledger_lost},
     {{"weir_reservations_open", WR_GAUGE,
       "Reservations remembered, to be settled or released; expired ones until they are swept."},
      reservations},

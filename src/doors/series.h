@@ -4,6 +4,7 @@
 
 #include "doors/process.h"
 #include "engine/backend.h"
+#include "meter/keeper.h"
 #include "serve/totals.h"
 #include "store/arena.h"
 #include "wire/exposition.h"
@@ -26,6 +27,9 @@ struct wr_scrape {
     struct wr_process_use process;
     struct wr_backend_peer peers[WR_BACKEND_PEERS_MAX]; /* of a ring */
     size_t peer_count;
+    struct wr_keeper_state ledger; /* zeros: the policy has no customers */
+    bool has_ledger;
+    int64_t wall_ns; /* now */
 };
 
 void wr_series_write(struct wr_exposition *to, const struct wr_scrape *scrape);

@@ -19,6 +19,7 @@
 struct reload {
     struct wr_handle *handle;
     struct wr_tls *tls[WR_SOCKETS_MAX]; /* for the socket of that index; NULL: none */
+    struct wr_keeping_next keeping;
     char *errors;
     size_t size;
 };
@@ -104,6 +105,9 @@ static int load(struct wr_server *server, struct reload *reload)
         result = probe_ring(server, reload);
     if (result == 0)
         result = wr_totals_learn(server->totals, reload->handle);
+    if (result == 0)
+        result = wr_keeping_prepare(&server->keeping, reload->handle->policy, &reload->keeping,
+                                    reload->errors, reload->size);
     return result;
 }
 
@@ -168,6 +172,7 @@ static void apply(struct wr_server *server, struct reload *reload)
     server->reloads_good++;
     server->refused[0] = '\0';
     (void)pthread_mutex_unlock(&server->state_mutex);
+    wr_keeping_take(&server->keeping, &reload->keeping);
     log_lines(WR_LOG_WARNING, "policy warning", reload->errors);
     wr_log(WR_LOG_INFO, "reloaded", wr_log_text("policy", server->options.policy_path),
            wr_log_number("limits", (int64_t)weir_limit_count(reload->handle->weir)),
@@ -190,6 +195,7 @@ static void refuse(struct wr_server *server, struct reload *reload, int result)
     log_lines(WR_LOG_ERROR, "reload refused, the old policy stays", reload->errors);
     for (size_t i = 0; i < server->sockets.count; i++)
         wr_tls_free(reload->tls[i]);
+    wr_keeping_drop(&reload->keeping);
     wr_handle_unref(reload->handle);
 }
 

@@ -275,6 +275,17 @@ static bool start_workers(struct wr_server *server)
     return true;
 }
 
+/* Before anybody is served: customers are known from the first request on. */
+static int start_keeping(struct wr_server *server, char *errors)
+{
+    int result;
+
+    errors[0] = '\0';
+    result = wr_keeping_start(&server->keeping, server->current->policy, errors, WR_ERRORS_BYTES);
+    (void)fputs(errors, stderr);
+    return result;
+}
+
 static bool open_policy(struct wr_server *server)
 {
     char *errors = malloc(WR_ERRORS_BYTES);
@@ -288,6 +299,8 @@ static bool open_policy(struct wr_server *server)
     }
     if (result == 0)
         result = wr_totals_learn(server->totals, server->current);
+    if (result == 0)
+        result = start_keeping(server, errors);
     if (result != 0 && (errors == NULL || errors[0] == '\0'))
         (void)fprintf(stderr, "weir serve: %s\n", weir_strerror(result));
     free(errors);
@@ -300,6 +313,7 @@ static bool set_up(struct wr_server *server, const struct wr_server_options *opt
     (void)pthread_mutex_init(&server->reload_mutex, NULL);
     (void)pthread_mutex_init(&server->state_mutex, NULL);
     wr_store_state_init(&server->store);
+    wr_keeping_init(&server->keeping);
     if (uv_loop_init(&server->uv) != 0)
         return false;
     (void)uv_signal_init(&server->uv, &server->hup);
@@ -381,6 +395,7 @@ static void tear_down(struct wr_server *server)
     for (unsigned i = 0; i < server->worker_count; i++)
         wr_worker_stop(server->workers[i]);
     free(server->workers);
+    wr_keeping_stop(&server->keeping); /* nothing is decided any more: the last of it is written */
     wr_sockets_close(&server->sockets);
     wr_reservations_free(server->reservations);
     wr_handle_unref(server->current);
@@ -391,6 +406,7 @@ static void tear_down(struct wr_server *server)
     (void)pthread_mutex_destroy(&server->reload_mutex);
     (void)pthread_mutex_destroy(&server->state_mutex);
     wr_store_state_fini(&server->store);
+    wr_keeping_fini(&server->keeping);
 }
 
 int wr_server_run(const struct wr_server_options *options)

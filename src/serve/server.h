@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include "serve/keeping.h"
 #include "serve/loop.h"
 #include "serve/reservations.h"
 #include "serve/store_state.h"
@@ -29,6 +30,7 @@ struct wr_server {
     struct wr_reservations *reservations;
     struct wr_totals *totals;
     struct wr_store_state store;
+    struct wr_keeping keeping;
     struct wr_worker **workers;
     unsigned worker_count; /* running */
     unsigned loops;        /* wanted */

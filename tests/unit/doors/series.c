@@ -212,11 +212,59 @@ static void test_the_process(void **state)
     (void)fclose(file);
 }
 
+/* Each kind of trouble has a line, and only one is 1. */
+static void test_the_ledger(void **state)
+{
+    struct wr_scrape s = {.version = "9.9",
+                          .store = "none",
+                          .has_ledger = true,
+                          .wall_ns = 5500000000,
+                          .ledger = {.writer = true,
+                                     .disk = WR_DISK_FULL,
+                                     .flushed_ns = 3000000000,
+                                     .batches = 31,
+                                     .rows = 32,
+                                     .failures = 33,
+                                     .waiting = 34,
+                                     .customers = 35,
+                                     .keys = 36,
+                                     .left_out = 37,
+                                     .upgrades = 38,
+                                     .trials = 39,
+                                     .lost = 40}};
+    const char *text = text_of(&s);
+
+    (void)state;
+    has_line(text, "weir_ledger_up 0");
+    has_line(text, "weir_ledger_writer 1");
+    has_line(text, "weir_ledger_trouble{disk=\"full\"} 1");
+    has_line(text, "weir_ledger_trouble{disk=\"read-only\"} 0");
+    has_line(text, "weir_ledger_trouble{disk=\"failed\"} 0");
+    has_line(text, "weir_ledger_age_seconds 2.5");
+    has_line(text, "weir_ledger_batches_total 31");
+    has_line(text, "weir_ledger_rows_total 32");
+    has_line(text, "weir_ledger_failures_total 33");
+    has_line(text, "weir_ledger_waiting_cells 34");
+    has_line(text, "weir_customers 35");
+    has_line(text, "weir_customer_keys 36");
+    has_line(text, "weir_customers_left_out 37");
+    has_line(text, "weir_customer_upgrades_total 38");
+    has_line(text, "weir_customer_trials_ended_total 39");
+    has_line(text, "weir_ledger_lost_units_total 40");
+    s.ledger = (struct wr_keeper_state){.writer = false};
+    text = text_of(&s);
+    has_line(text, "weir_ledger_up 1");
+    has_line(text, "weir_ledger_age_seconds 0.0");
+    s.has_ledger = false;
+    has_line(text_of(&s), "weir_ledger_up 0");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(test_each_value_in_its_place, tear_down),
         cmocka_unit_test_teardown(test_many_rules_are_bounded, tear_down),
+        cmocka_unit_test_teardown(test_the_ledger, tear_down),
         cmocka_unit_test(test_the_process),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
