@@ -64,9 +64,13 @@ static bool is_among(const char *list, const char *word)
 {
     size_t len = strlen(word);
 
-    for (const char *at = strstr(list, word); at != NULL; at = strstr(at + 1, word))
-        if ((at == list || at[-1] == ' ') && (at[len] == ' ' || at[len] == '\0'))
+    while (*list != '\0') {
+        size_t next = strcspn(list, " ");
+        if (next == len && memcmp(list, word, len) == 0)
             return true;
+        list += next;
+        list += strspn(list, " ");
+    }
     return false;
 }
 
