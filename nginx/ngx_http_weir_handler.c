@@ -30,6 +30,8 @@ static ngx_int_t ngx_http_weir_get_plan(ngx_http_request_t *r,
     int *plan);
 static ngx_int_t ngx_http_weir_remember(ngx_http_request_t *r,
     ngx_http_weir_ctx_t *ctx, const struct weir_answer *answer);
+static ngx_int_t ngx_http_weir_keep(ngx_http_request_t *r,
+    ngx_http_weir_ctx_t *ctx, const struct weir_answer *answer);
 static ngx_int_t ngx_http_weir_delay(ngx_http_request_t *r, int64_t delay_ns);
 static void ngx_http_weir_delay_handler(ngx_http_request_t *r);
 static ngx_http_weir_ctx_t *ngx_http_weir_create_ctx(ngx_http_request_t *r,
@@ -349,6 +351,12 @@ ngx_http_weir_remember(ngx_http_request_t *r, ngx_http_weir_ctx_t *ctx,
         ctx->remaining = verdict->remaining_units;
     }
 
+    if (weir_awaits_status(ctx->weir, answer)
+        && ngx_http_weir_keep(r, ctx, answer) != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
     if (!weir_holds(ctx->weir, answer)) {
         return NGX_OK;
     }
@@ -367,6 +375,58 @@ ngx_http_weir_remember(ngx_http_request_t *r, ngx_http_weir_ctx_t *ctx,
 
     *ctx->held = *answer;
     ngx_queue_insert_tail(&ngx_http_weir_held, &ctx->queue);
+
+    return NGX_OK;
+}
+
+
+/* For the log phase, where the status is known */
+
+static ngx_int_t
+ngx_http_weir_keep(ngx_http_request_t *r, ngx_http_weir_ctx_t *ctx,
+    const struct weir_answer *answer)
+{
+    ctx->counted = ngx_palloc(r->pool, sizeof(struct weir_answer));
+
+    if (ctx->counted == NULL) {
+        return NGX_ERROR;
+    }
+
+    *ctx->counted = *answer;
+
+    return NGX_OK;
+}
+
+
+/*
+ * Runs once, for the main request, when the answer is sent or the client has
+ * gone; the status that is logged is the one that counts.
+ */
+
+ngx_int_t
+ngx_http_weir_log_handler(ngx_http_request_t *r)
+{
+    ngx_uint_t            status;
+    struct weir_answer   *answer;
+    ngx_http_weir_ctx_t  *ctx;
+
+    ctx = ngx_http_weir_get_ctx(r);
+
+    if (ctx == NULL || ctx->counted == NULL) {
+        return NGX_OK;
+    }
+
+    answer = ctx->counted;
+    ctx->counted = NULL;
+
+    status = r->err_status ? r->err_status : r->headers_out.status;
+
+    if (weir_finish(ctx->weir, answer, (int) status, weir_now(ctx->weir))
+        != 0)
+    {
+        ngx_log_debug1(NGX_LOG_DEBUG_HTTP, r->connection->log, 0,
+                       "weir: no status to count by: %ui", status);
+    }
 
     return NGX_OK;
 }

@@ -194,6 +194,13 @@ ngx_http_weir_postconfiguration(ngx_conf_t *cf)
 
     *h = ngx_http_weir_precontent_handler;
 
+    h = ngx_array_push(&cmcf->phases[NGX_HTTP_LOG_PHASE].handlers);
+    if (h == NULL) {
+        return NGX_ERROR;
+    }
+
+    *h = ngx_http_weir_log_handler;
+
     ngx_http_weir_filter_init();
     ngx_http_weir_warn_keys(cf, wmcf);
 

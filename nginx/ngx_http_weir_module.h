@@ -78,6 +78,7 @@ typedef struct ngx_http_weir_ask_s  ngx_http_weir_ask_t;
 typedef struct {
     struct weir                *weir;
     struct weir_answer         *held;       /* NULL: holds no places */
+    struct weir_answer         *counted;    /* NULL: nobody asks for the status */
     ngx_queue_t                 queue;      /* in ngx_http_weir_held */
 
     ngx_keyval_t               *headers;    /* to be added to the response */
@@ -122,6 +123,7 @@ void ngx_http_weir_warn_return(ngx_conf_t *cf);
 
 ngx_int_t ngx_http_weir_preaccess_handler(ngx_http_request_t *r);
 ngx_int_t ngx_http_weir_precontent_handler(ngx_http_request_t *r);
+ngx_int_t ngx_http_weir_log_handler(ngx_http_request_t *r);
 ngx_http_weir_ctx_t *ngx_http_weir_get_ctx(ngx_http_request_t *r);
 void ngx_http_weir_release_all(void);
 

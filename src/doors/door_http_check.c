@@ -273,9 +273,15 @@ static void end_reservation(struct http_door *door, const struct wr_http_request
         return;
     if (reader.id.len == WR_RESERVATION_ID)
         memcpy(id, reader.id.ptr, WR_RESERVATION_ID);
-    result = form == WR_SETTLE_FORM ? wr_reservations_settle(table, door->service.loop, id,
-                                                             door->requests[0].cost_units, now)
-                                    : wr_reservations_release(table, door->service.loop, id, now);
+    if (reader.status != 0 && (reader.status < 100 || reader.status > 599)) {
+        http_problem(&door->service, response, 400, "expected a status from 100 to 599",
+                     (struct weir_slice){"status", 6});
+        return;
+    }
+    result = form == WR_SETTLE_FORM
+                 ? wr_reservations_settle(table, door->service.loop, id,
+                                          door->requests[0].cost_units, (int)reader.status, now)
+                 : wr_reservations_release(table, door->service.loop, id, now);
     if (result == WEIR_EEXPIRED)
         http_problem(&door->service, response, 410,
                      "the reservation has expired or has been ended before",

@@ -484,7 +484,7 @@ void wr_resp_settle(struct wr_resp_session *session, const struct wr_resp_call *
 
     if (need_id(session, call->args[1], id) && need_cost(session, call->args[2], &cost))
         write_ending(session, wr_reservations_settle(wr_server_reservations(loop->server), loop, id,
-                                                     cost, wr_loop_now(loop)));
+                                                     cost, 0, wr_loop_now(loop)));
 }
 
 void wr_resp_release(struct wr_resp_session *session, const struct wr_resp_call *call)

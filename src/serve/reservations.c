@@ -301,14 +301,19 @@ size_t wr_reservations_most(const struct wr_reservations *table)
 /* ---- ending ------------------------------------------------------------------------------ */
 
 /* What is to be done at the store is handed on at once: it speaks of the entry's policy. */
-static int settle(struct entry *entry, struct wr_loop *loop, int64_t cost, int64_t now_ns)
+static int settle(struct entry *entry, struct wr_loop *loop, int64_t cost, int status,
+                  int64_t now_ns)
 {
+    struct wr_engine *engine = entry->handle->weir->engine;
     struct wr_pending pending;
-    int result = wr_engine_settle_shared(entry->handle->weir->engine, &entry->answer, cost, now_ns,
-                                         &pending);
+    int result = wr_engine_settle_shared(engine, &entry->answer, cost, now_ns, &pending);
 
     wr_broker_adjust(loop, entry->handle, &pending);
-    return result;
+    if (result != 0 || status == 0)
+        return result;
+    wr_engine_ended_shared(engine, &entry->answer, status, now_ns, &pending);
+    wr_broker_adjust(loop, entry->handle, &pending);
+    return 0;
 }
 
 static void release(struct entry *entry, struct wr_loop *loop, int64_t now_ns)
@@ -320,7 +325,7 @@ static void release(struct entry *entry, struct wr_loop *loop, int64_t now_ns)
 }
 
 int wr_reservations_settle(struct wr_reservations *table, struct wr_loop *loop, const char *id,
-                           int64_t cost, int64_t now_ns)
+                           int64_t cost, int status, int64_t now_ns)
 {
     uint64_t nonce;
     struct stripe *stripe;
@@ -333,7 +338,7 @@ int wr_reservations_settle(struct wr_reservations *table, struct wr_loop *loop, 
     (void)pthread_mutex_lock(&stripe->mutex);
     entry = *find(table, stripe, nonce);
     if (entry != NULL && entry->expires_ns > now_ns)
-        result = settle(entry, loop, cost, now_ns);
+        result = settle(entry, loop, cost, status, now_ns);
     (void)pthread_mutex_unlock(&stripe->mutex);
     return result;
 }

@@ -25,11 +25,12 @@ int wr_reservations_put(struct wr_reservations *table, struct wr_handle *handle,
 size_t wr_reservations_open(const struct wr_reservations *table);
 size_t wr_reservations_most(const struct wr_reservations *table);
 
-/* Settle, or release, what |id| names, in |loop|: at its store, what was taken there. Settling an
- * id twice, or too late: WEIR_EEXPIRED; never given out: WEIR_ENOENT. Release ends it: places are
- * freed and the id is forgotten. */
+/* Settle, or release, what |id| names, in |loop|: at its store, what was taken there. |status|: of
+ * the answer, for quotas that count only some (100..599); 0: not said. Settling an id twice, or too
+ * late: WEIR_EEXPIRED; never given out: WEIR_ENOENT. Release ends it: places are freed and the id
+ * is forgotten. */
 int wr_reservations_settle(struct wr_reservations *table, struct wr_loop *loop, const char *id,
-                           int64_t cost, int64_t now_ns);
+                           int64_t cost, int status, int64_t now_ns);
 int wr_reservations_release(struct wr_reservations *table, struct wr_loop *loop, const char *id,
                             int64_t now_ns);
 

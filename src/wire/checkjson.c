@@ -33,7 +33,8 @@ static const struct member {
     [IP] = {"ip", DESCRIBED, DESCRIBED},
     [METHOD] = {"method", DESCRIBED, 0},
     [PATH] = {"path", DESCRIBED, 0},
-    [STATUS] = {"status", DESCRIBED, 0}, /* part of the log's form; says nothing here */
+    [STATUS] = {"status", DESCRIBED | IN(WR_SETTLE_FORM),
+                0}, /* of requests: the log's form has it */
     [COST] = {"cost", DESCRIBED | IN(WR_SETTLE_FORM), IN(WR_SETTLE_FORM)},
     [HEADERS] = {"headers", DESCRIBED, 0},
     [KEYS] = {"keys", DESCRIBED, 0},
@@ -50,7 +51,7 @@ static const char *const unknown[] = {
         "and peek",
     [WR_RESERVE_FORM] =
         "no such member; there are ip, method, path, status, cost, headers, keys, plan and ttl",
-    [WR_SETTLE_FORM] = "no such member; there are id and cost",
+    [WR_SETTLE_FORM] = "no such member; there are id, cost and status",
     [WR_RELEASE_FORM] = "no such member; there is id",
 };
 
@@ -326,8 +327,6 @@ static bool read_ttl(struct reading *r)
 
 static bool read_value(struct reading *r, enum member_id member)
 {
-    int64_t status;
-
     switch (member) {
     case IP:
         return read_ip(r);
@@ -336,7 +335,8 @@ static bool read_value(struct reading *r, enum member_id member)
     case PATH:
         return want_string(r, &r->request->path);
     case STATUS:
-        return want_count(r, 999, &status, "expected a status: a whole number up to 999");
+        return want_count(r, 999, &r->reader->status,
+                          "expected a status: a whole number up to 999");
     case COST:
         return want_count(r, WEIR_COST_MAX, &r->request->cost_units,
                           "expected a whole number from 0 to 1000000000");
@@ -450,6 +450,7 @@ bool wr_check_read(struct wr_check_reader *reader, struct weir_slice body)
     reader->count = reader->member_len = reader->offset = 0;
     reader->id = reader->ttl = (struct weir_slice){NULL, 0};
     reader->ttl_s = 0;
+    reader->status = 0;
     reader->error = NULL;
     if (body.len == 0)
         return fail_at(&r, body.ptr, "expected a JSON object, found no body");

@@ -3,7 +3,7 @@
  *   POST /v1/check    {"ip", "method", "path", "headers", "keys", "plan", "cost", "peek", "status"}
  *                     or an array of those
  *   POST /v1/reserve  the same without peek, and "ttl"
- *   POST /v1/settle   {"id", "cost"}
+ *   POST /v1/settle   {"id", "cost", "status"}
  *   POST /v1/release  {"id"}
  *
  * Strict: a member that is unknown, given twice or of the wrong type is an error that names it,
@@ -42,6 +42,7 @@ struct wr_check_reader {
     struct weir_slice id;  /* settle and release */
     struct weir_slice ttl; /* of a reservation, in words ("30s"), where it is a string; else: */
     int64_t ttl_s;
+    int64_t status; /* of the last one, 0..999; 0: not said */
 
     /* What is wrong: a static text, where, and at which byte of the body. */
     const char *error;

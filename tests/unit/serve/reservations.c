@@ -53,9 +53,9 @@ static void test_settle_once(void **state)
     assert_int_equal(strlen(id), WR_RESERVATION_ID);
     assert_int_equal(strspn(id, "0123456789abcdef"), WR_RESERVATION_ID);
     assert_int_equal(left(w.handle, "192.0.2.1", w.now), 50);
-    assert_int_equal(wr_reservations_settle(w.table, NULL, id, 20, w.now), 0);
+    assert_int_equal(wr_reservations_settle(w.table, NULL, id, 20, 0, w.now), 0);
     assert_int_equal(left(w.handle, "192.0.2.1", w.now), 80);
-    assert_int_equal(wr_reservations_settle(w.table, NULL, id, 20, w.now), WEIR_EEXPIRED);
+    assert_int_equal(wr_reservations_settle(w.table, NULL, id, 20, 0, w.now), WEIR_EEXPIRED);
     assert_int_equal(left(w.handle, "192.0.2.1", w.now), 80);
     close_world(&w);
 }
@@ -69,9 +69,9 @@ static void test_too_late(void **state)
     open_world(&w, SMALL BUCKET(100), 4096);
     assert_int_equal(reserve(&w, 50, id), 0);
     assert_int_equal(reserve(&w, 1, other), 0);
-    assert_int_equal(wr_reservations_settle(w.table, NULL, id, 20, w.now + TTL), WEIR_EEXPIRED);
+    assert_int_equal(wr_reservations_settle(w.table, NULL, id, 20, 0, w.now + TTL), WEIR_EEXPIRED);
     assert_int_equal(wr_reservations_release(w.table, NULL, id, w.now + TTL), WEIR_EEXPIRED);
-    assert_int_equal(wr_reservations_settle(w.table, NULL, other, 0, w.now + TTL - 1), 0);
+    assert_int_equal(wr_reservations_settle(w.table, NULL, other, 0, 0, w.now + TTL - 1), 0);
     close_world(&w);
 }
 
@@ -89,12 +89,12 @@ static void test_names_that_were_never_given_out(void **state)
 
     open_world(&w, SMALL BUCKET(100), 64);
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-        assert_int_equal(wr_reservations_settle(w.table, NULL, bad[i], 1, w.now), WEIR_ENOENT);
+        assert_int_equal(wr_reservations_settle(w.table, NULL, bad[i], 1, 0, w.now), WEIR_ENOENT);
         assert_int_equal(wr_reservations_release(w.table, NULL, bad[i], w.now), WEIR_ENOENT);
     }
     assert_int_equal(reserve(&w, 1, id), 0);
     id[3] = id[3] == '0' ? '1' : '0';
-    assert_int_equal(wr_reservations_settle(w.table, NULL, id, 1, w.now), WEIR_ENOENT);
+    assert_int_equal(wr_reservations_settle(w.table, NULL, id, 1, 0, w.now), WEIR_ENOENT);
     close_world(&w);
 }
 
