@@ -26,6 +26,7 @@ class Trouble:
         self.hurts = 1
         self.deaths = 0
         self.silent = False
+        self.cut_off = None  # from it alone
 
     def dies(self):
         self.deaths += 1
@@ -137,8 +138,20 @@ def half_closed_again_and_again(t):
     yield
 
 
+@contextlib.contextmanager
+def one_line_swallowed(t):
+    """One node does not reach it; the other one does, and says whose the keys are: nobody else counts them."""
+    t.cut_off = t.others[0]
+    line = t.site.proxies[t.cut_off, t.target]
+    line.swallow = True
+    wait_for("it is dead to that one", lambda: t.site.changes(t.cut_off, t.target)[-1:] == ["is dead"])
+    yield
+    line.swallow = False
+
+
 TROUBLES = [killed_and_restarted_empty, killed_and_restarted, killed_and_restarted_at_once, drained_and_restarted,
-            paused_until_dead, paused_for_a_moment, delayed, swallowed, reset_and_refused, half_closed_again_and_again]
+            paused_until_dead, paused_for_a_moment, delayed, swallowed, reset_and_refused, half_closed_again_and_again,
+            one_line_swallowed]
 
 
 @pytest.mark.parametrize("mode", ["strict", "leased"])
@@ -186,5 +199,5 @@ def said_once(t, nodes, flood):
         assert len(node.said("store lost")) == len(node.said("store back")) <= LOOPS * t.hurts + gone / 100
         closed += how["closed"]
     for n in t.others:
-        assert t.site.changes(n, t.target).count("is dead") == t.deaths
+        assert t.site.changes(n, t.target).count("is dead") == t.deaths + (n == t.cut_off)
     assert closed == sum(said is None for b in flood.batches for said in b.said)
