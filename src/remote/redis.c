@@ -241,7 +241,7 @@ int wr_redis_open(struct wr_backend *out, uv_loop_t *loop, const struct wr_polic
     wr_remote_member(store->member);
     store->random = store->member[0] ^ (uint64_t)(uintptr_t)store ^ (uint64_t)wr_redis_now_ns();
     open_handles(store);
-    wr_redis_note(store, NULL, "not connected yet");
+    wr_redis_say(store, NULL, "not connected yet");
     if (!store->router->start(store)) {
         store->closing = true;
         store->router->stop(store);

@@ -18,7 +18,7 @@ static void succeeded(struct wr_redis_ticket *ticket)
         return; /* late is no success */
     wr_breaker_succeeded(&ticket->node->breaker, wr_redis_now_ns());
     if (!ticket->store->state.reachable)
-        wr_redis_note(ticket->store, ticket->node, NULL);
+        wr_redis_well(ticket->store, ticket->node, true);
 }
 
 static void gone(struct wr_redis_ticket *ticket, enum wr_remote_trouble trouble)
@@ -77,7 +77,8 @@ static void on_error(struct wr_redis_ticket *ticket, struct wr_redis_link *link,
     }
     if (store->router->redirected != NULL && store->router->redirected(store, ticket, error, reply))
         return;
-    if (ticket->op != WR_REDIS_MEMBERS) /* whose commands a careful ACL may leave out */
+    /* A careful ACL may leave out what counts members. */
+    if (ticket->op != WR_REDIS_MEMBERS || error == WR_REDIS_CLUSTERDOWN)
         wr_redis_note(store, node, reply->str);
     gone(ticket, wr_redis_trouble_of(error));
     if (error == WR_REDIS_READONLY && node->link == link)

@@ -24,39 +24,10 @@
  * Rejected: sending a command again that a broken connection swallowed (it may have been run: one
  * request would count twice); asking the slots at once (a refusal in one then always costs a refund
  * in all others). */
-#include <stdio.h>
 #include <string.h>
 
 #include "base/arith.h"
 #include "remote/redis_store.h"
-
-/* ---- state ---------------------------------------------------------------------------------- */
-
-void wr_redis_note(struct wr_redis_store *store, const struct wr_redis_node *node,
-                   const char *detail)
-{
-    struct wr_backend_state *state = &store->state;
-    const struct wr_redis_node *troubled = store->troubled;
-
-    /* Of a cluster, others answer while one is lost: the store is back when that one is. */
-    if (detail == NULL && troubled != NULL && troubled != node && troubled->mapped)
-        return;
-    /* A ring says itself when it is well (wr_ring_tell): a node's answer says nothing of others. */
-    if (detail == NULL && node != NULL && store->router->here != NULL)
-        return;
-    store->troubled = detail == NULL ? NULL : node;
-    state->reachable = detail == NULL;
-    if (detail == NULL)
-        state->detail[0] = '\0';
-    else if (node == NULL)
-        (void)snprintf(state->detail, sizeof state->detail, "%s", detail);
-    else if (node->address.host == NULL)
-        (void)snprintf(state->detail, sizeof state->detail, "unix:%s: %s", node->address.path,
-                       detail);
-    else
-        (void)snprintf(state->detail, sizeof state->detail, "%s:%u: %s", node->address.host,
-                       (unsigned)node->address.port, detail);
-}
 
 /* ---- deadlines ------------------------------------------------------------------------------ */
 
@@ -145,6 +116,8 @@ enum wr_remote_trouble wr_redis_dispatch(struct wr_redis_ticket *ticket)
     if (node == NULL && ticket->store->router->here != NULL &&
         ticket->store->router->here(ticket->store, ticket))
         return WR_TROUBLE_NONE;
+    if (node == NULL && ticket->nowhere)
+        return WR_TROUBLE_BUSY;
     if (node == NULL)
         return ticket->store->unroutable ? WR_TROUBLE_BREAKER : WR_TROUBLE_NONE;
     if (!wr_breaker_closed(&node->breaker))

@@ -53,8 +53,7 @@ static void on_up(void *owner, struct wr_redis_link *link)
 
     node->up_ns = wr_redis_now_ns();
     node->loaded_as = wr_redis_link_sent(link);
-    if (!node->store->unroutable) /* else it is well when it says where to go */
-        wr_redis_note(node->store, node, NULL);
+    wr_redis_well(node->store, node, false);
     if (!wr_breaker_closed(&node->breaker))
         wr_breaker_succeeded(&node->breaker, node->up_ns);
     if (node->store->router->up != NULL)
@@ -206,7 +205,5 @@ void wr_redis_node_close(struct wr_redis_node *node)
     wr_redis_retired_close(node);
     if (link != NULL)
         wr_redis_link_close(link);
-    if (node->store->troubled == node)
-        node->store->troubled = NULL;
     uv_close((uv_handle_t *)&node->pause, on_pause_closed);
 }

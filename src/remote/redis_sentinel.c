@@ -109,7 +109,7 @@ static void give_up(struct watcher *watcher, enum wr_remote_trouble trouble, con
     if (all->node != NULL)
         return;
     (void)snprintf(detail, sizeof detail, "no sentinel answers: %s", why);
-    wr_redis_note(all->store, NULL, detail);
+    wr_redis_say(all->store, NULL, detail);
     for (size_t i = 0; i < all->count; i++)
         if (!all->watcher[i].failed)
             return;

@@ -56,11 +56,12 @@ struct wr_redis_ticket {
     uint8_t op;       /* enum wr_redis_op */
     uint8_t count;    /* of kept */
     uint8_t redirections, script_tries, pauses;
-    bool sent;   /* its command is under way */
-    bool late;   /* and its caller has been told that it is gone */
-    bool asking; /* ASK brought it here */
-    bool paused; /* TRYAGAIN: it is sent again in a moment */
-    bool singly; /* its charges are asked one by one */
+    bool sent;    /* its command is under way */
+    bool late;    /* and its caller has been told that it is gone */
+    bool asking;  /* ASK brought it here */
+    bool paused;  /* TRYAGAIN: it is sent again in a moment */
+    bool singly;  /* its charges are asked one by one */
+    bool nowhere; /* nobody has what it asks for */
 };
 
 /* Tickets in the order in which they are due. */
@@ -77,12 +78,17 @@ struct wr_redis_router {
     uint32_t (*group)(struct wr_redis_store *store, const struct wr_redis_ticket *ticket,
                       uint32_t left);
     /* Whom to ask for what ticket->asked names. NULL: it is being found out; store->unroutable: and
-     * that fails, so nobody should wait for it. */
+     * that fails, so nobody should wait for it; ticket->nowhere: it has been, and there is nobody.
+     */
     struct wr_redis_node *(*route)(struct wr_redis_store *store, struct wr_redis_ticket *ticket);
     /* An answer that is none, to a ticket whose caller waits. True: it is taken care of, the ticket
      * asks again. */
     bool (*redirected)(struct wr_redis_store *store, struct wr_redis_ticket *ticket,
                        enum wr_redis_error error, const struct redisReply *reply);
+    /* Where the store is not as its one server is: |node| is in trouble, for |detail|; and it is
+     * well: it is connected, or it has |decided|. */
+    void (*note)(struct wr_redis_store *store, struct wr_redis_node *node, const char *detail);
+    void (*well)(struct wr_redis_store *store, struct wr_redis_node *node, bool decided);
     void (*up)(struct wr_redis_store *store, struct wr_redis_node *node);
     void (*lost)(struct wr_redis_store *store, struct wr_redis_node *node);
     void (*beat)(struct wr_redis_store *store, int64_t now_ns);
@@ -103,6 +109,14 @@ extern const struct wr_redis_router wr_redis_sentinel;
 extern const struct wr_redis_router wr_redis_cluster;
 extern const struct wr_redis_router wr_ring_router;
 
+/* By what it ends: redis_cluster_health.c. */
+enum wr_redis_ill {
+    WR_REDIS_WELL,
+    WR_REDIS_LOST, /* not connected */
+    WR_REDIS_DOWN, /* it said CLUSTERDOWN, */
+    WR_REDIS_SAID, /* or another error */
+};
+
 /* A connection that stalled, kept for late answers, so that what they took be given back. */
 struct wr_redis_retired {
     struct wr_redis_link *link; /* NULL: none */
@@ -116,9 +130,16 @@ struct wr_redis_node {
     struct wr_redis_address address; /* host: the one above, or NULL */
     struct wr_redis_link *link;      /* NULL: waits for its breaker, or is closed */
     struct wr_redis_retired retired[WR_REDIS_RETIRED_MAX];
-    int64_t up_ns;      /* since when */
-    bool mapped;        /* cluster: it has slots; else it goes when it is not */
-    int64_t used_ns;    /* needed for a while */
+    int64_t up_ns; /* since when */
+    /* Cluster: */
+    bool mapped;                    /* it has slots; else it goes when it is not */
+    int64_t used_ns;                /* needed for a while */
+    enum wr_redis_ill ill;          /* what ails it, */
+    int64_t ill_ns;                 /* when that was heard last, */
+    char trouble[WR_REDIS_WHY_MAX]; /* and in words */
+    bool checked;                   /* known to be well since the cluster last was not */
+    int64_t info_ns;                /* asked how it is; 0: not */
+
     uint64_t loaded_as; /* number of the last SCRIPT LOAD on |link| */
     struct wr_breaker breaker;
     uv_timer_t pause;
@@ -164,7 +185,6 @@ struct wr_redis_store {
     const struct wr_redis_ticket *parting; /* takes us out of them; then: */
     void (*left)(void *context);
     void *left_context;
-    const struct wr_redis_node *troubled; /* whose trouble state.detail tells; or NULL */
     struct wr_backend_state state;
 };
 
@@ -236,9 +256,17 @@ void wr_redis_abandon(struct wr_redis_store *store, struct wr_redis_node *node,
 void wr_redis_abandon_all(struct wr_redis_store *store);
 /* What waits for |node| is to be routed anew. */
 void wr_redis_reroute(struct wr_redis_store *store, const struct wr_redis_node *node);
-/* Something of note about |node|, NULL: about all: for the state. |detail| NULL: it is well. */
-void wr_redis_note(struct wr_redis_store *store, const struct wr_redis_node *node,
-                   const char *detail);
+
+/* ---- redis_state.c --------------------------------------------------------------------------- */
+
+/* |node| is in trouble. */
+void wr_redis_note(struct wr_redis_store *store, struct wr_redis_node *node, const char *detail);
+/* It is well: it is connected, or it has |decided|. */
+void wr_redis_well(struct wr_redis_store *store, struct wr_redis_node *node, bool decided);
+/* The store stands like this, from now on; |node|: whom |detail| is about; NULL: nobody, or all.
+ * |detail| NULL: it is well. */
+void wr_redis_say(struct wr_redis_store *store, const struct wr_redis_node *node,
+                  const char *detail);
 
 /* ---- redis_answer.c -------------------------------------------------------------------------- */
 

@@ -128,10 +128,18 @@ static bool start(struct wr_redis_store *store)
         return false;
     why = wr_ring_listen(ring);
     if (why != NULL)
-        wr_redis_note(store, NULL, why);
+        wr_redis_say(store, NULL, why);
     wr_ring_view(ring);
     ring->changed_ns = wr_redis_now_ns();
     return true;
+}
+
+/* A node's answer says nothing of the others: wr_ring_tell does. */
+static void well(struct wr_redis_store *store, struct wr_redis_node *node, bool decided)
+{
+    (void)store;
+    (void)node;
+    (void)decided;
 }
 
 static void up(struct wr_redis_store *store, struct wr_redis_node *node)
@@ -210,6 +218,7 @@ const struct wr_redis_router wr_ring_router = {
     .group = group,
     .route = route,
     .redirected = wr_ring_redirected,
+    .well = well,
     .up = up,
     .lost = lost,
     .beat = beat,

@@ -201,18 +201,18 @@ void wr_ring_tell(struct wr_ring *ring)
     if (!ring->listening)
         return; /* the reason is there already */
     if (denied != NULL && alone)
-        wr_redis_note(ring->store, denied->node, "it refuses us: WRONGPASS");
+        wr_redis_say(ring->store, denied->node, "it refuses us: WRONGPASS");
     else if (missing != NULL)
-        wr_redis_note(ring->store, missing->node,
-                      "no answer; its keys are not counted until it is "
-                      "dead");
+        wr_redis_say(ring->store, missing->node,
+                     "no answer; its keys are not counted until it is "
+                     "dead");
     else if (ring->nameless)
-        wr_redis_note(ring->store, NULL, "its dns does not resolve: this node counts alone");
+        wr_redis_say(ring->store, NULL, "its dns does not resolve: this node counts alone");
     else if (ring->keys != NULL && wr_ring_news_stands(wr_ring_keys_news(ring->keys),
                                                        wr_redis_now_ns(), wrong, sizeof wrong))
-        wr_redis_note(ring->store, NULL, wrong);
+        wr_redis_say(ring->store, NULL, wrong);
     else
-        wr_redis_note(ring->store, NULL, NULL);
+        wr_redis_say(ring->store, NULL, NULL);
 }
 
 /* ---- beats ----------------------------------------------------------------------------------- */

@@ -325,7 +325,7 @@ void wr_ring_serve_beat(struct wr_ring *ring, int64_t now_ns)
     if (!ring->listening) {
         const char *why = wr_ring_listen(ring);
         if (why != NULL)
-            wr_redis_note(ring->store, NULL, why);
+            wr_redis_say(ring->store, NULL, why);
     }
 }
 

@@ -286,6 +286,42 @@ class Fake:
         self.listener.close()
 
 
+class Scripted:
+    """A server that answers each command, a list of words, by answer(words), bytes."""
+
+    def __init__(self, answer):
+        self.answer = answer
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self):
+        try:
+            while True:
+                client, _ = self.listener.accept()
+                threading.Thread(target=self._serve, args=(client,), daemon=True).start()
+        except OSError:
+            pass
+
+    def _serve(self, client):
+        with client, client.makefile("rb") as file:
+            try:
+                while head := file.readline():
+                    words = []
+                    for _ in range(int(head[1:])):
+                        size = int(file.readline()[1:])
+                        words.append(file.read(size + 2)[:-2].decode(errors="replace"))
+                    client.sendall(self.answer(words))
+            except OSError:
+                pass
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.listener.close()
+
+
 class Sentinel(Redis):
     """One that watches |primary| as the master "main", with |quorum| others."""
 

@@ -3,7 +3,7 @@ import time
 
 import pytest
 
-from redis_servers import DEADLINE_MS, SLACK_US, Cluster, Driver, Fake, Redis, drive, free_port, need, used
+from redis_servers import DEADLINE_MS, SLACK_US, Cluster, Driver, Fake, Redis, Scripted, drive, free_port, need, used
 from serving import wait_for
 
 LONGEST_US = DEADLINE_MS * 1000 + SLACK_US
@@ -124,6 +124,62 @@ def test_a_primary_without_a_replica_killed_and_restarted(build, cluster):
         cluster.primaries[2].start()
         driver.healthy()
         assert max(s["slowest_us"] for s in driver.slices()) < LONGEST_US
+
+
+class Down:
+    """A node that has all slots, and answers what is asked of keys by CLUSTERDOWN."""
+
+    def __init__(self):
+        self.state, self.infos = "fail", 0
+        self.server = Scripted(self.answer)
+
+    def answer(self, words):
+        if words == ["CLUSTER", "SLOTS"]:
+            return b"*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$9\r\n127.0.0.1\r\n:%d\r\n" % self.server.port
+        if words == ["CLUSTER", "INFO"]:
+            self.infos += 1
+            text = f"cluster_state:{self.state}\r\n".encode()
+            return b"$%d\r\n%s\r\n" % (len(text), text)
+        return b"-CLUSTERDOWN The cluster is down\r\n" if words[0].startswith("EVAL") else b"+OK\r\n"
+
+
+def test_a_node_that_is_down_is_not_well_because_it_says_the_slots(build):
+    down = Down()
+    with down.server, Driver(build, "--kind", "cluster", "--address", f"127.0.0.1:{down.server.port}", "--run-ms", 3000,
+                             "--rate", 50, "--stay", deadline_ms=5000) as driver:
+        driver.wait_until("it is down", lambda s: s["busy"] > 0 and not s["reachable"])
+        first = len(driver.slices())
+        wait_for("it was asked for slots, and how it is", lambda: down.infos > 2)
+        # It says that it is well, but as long as somebody asks, what it answers is what counts.
+        down.state = "ok"
+        infos = down.infos
+        wait_for("it was asked again", lambda: down.infos > infos + 1)
+        driver.wait_until("nobody asks", lambda s: s["gone"] == 0)
+        asked = [s for s in driver.slices()[first:] if s["gone"] > 0]
+        assert asked and not any(s["reachable"] for s in asked)
+        driver.wait_until("it is well", lambda s: s["reachable"])
+
+
+def test_slots_that_nobody_has_cost_no_deadline(build, cluster):
+    number, elsewhere = cluster.key_of(0), cluster.key_of(1)
+    slot, a = cluster.slot(number), cluster.primaries[0]
+    for node in cluster.nodes():
+        node("CONFIG", "SET", "cluster-require-full-coverage", "no")
+    with load(build, cluster, number, deadline_ms=10_000) as driver, load(build, cluster, elsewhere, deadline_ms=10_000) as other:
+        driver.healthy()
+        other.healthy()
+        for node in cluster.nodes():
+            node("CLUSTER", "DELSLOTS", slot)
+        gone = driver.wait_until("it is nobody's", lambda s: s["gone"] > 0)
+        driver.wait_until("and that is known", lambda s: s["busy"] > 0 and "nobody has 1 of the slots" in s["detail"])
+        assert gone["gone"] == gone["busy"] and gone["slowest_us"] < 5_000_000
+        other.healthy()
+        a("CLUSTER", "ADDSLOTS", slot)
+        driver.healthy()
+        driver.wait_until("all is well", lambda s: s["reachable"])
+        other.healthy()
+        assert max(s["slowest_us"] for s in driver.slices()) < 5_000_000
+        assert sum(s["gone"] for s in other.slices()) == 0
 
 
 def test_scripts_flushed_on_every_primary(build, cluster):

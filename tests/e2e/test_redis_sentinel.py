@@ -128,8 +128,9 @@ def test_no_sentinel_at_all_costs_no_deadline(build):
 
 def test_a_name_that_sentinels_do_not_know(build, fleet):
     where = [w if w != "main" else "other" for w in fleet.at()]
-    end = drive(build, *where, "--run-ms", 800, "--rate", 50)
-    assert end["allowed"] == 0 and "No such master" in end["detail"]
+    with Driver(build, *where, "--run-ms", 60_000, "--rate", 50, deadline_ms=5000) as driver:
+        driver.wait_until("it is said", lambda s: s["gone"] > 0 and "No such master" in s["detail"])
+        assert sum(s["allowed"] for s in driver.slices()) == 0
 
 
 def test_under_valgrind(build, fleet):
