@@ -23,6 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -59,6 +60,33 @@ const char *wr_disk_name(enum wr_disk disk)
         [WR_DISK_FOREIGN] = "foreign",     [WR_DISK_FAILED] = "failed"};
 
     return (unsigned)disk < WR_DISKS ? names[disk] : "failed";
+}
+
+/* Of a file that is not there, its folder. */
+static bool look_at(const char *path, struct statvfs *out)
+{
+    char folder[4096];
+    char *slash;
+
+    if (statvfs(path, out) == 0)
+        return true;
+    (void)snprintf(folder, sizeof folder, "%s", path);
+    slash = strrchr(folder, '/');
+    if (slash == NULL)
+        return false;
+    *slash = '\0';
+    return statvfs(folder, out) == 0;
+}
+
+enum wr_disk wr_disk_look(const char *path)
+{
+    struct statvfs disk;
+
+    if (!look_at(path, &disk))
+        return WR_DISK_FAILED;
+    if ((disk.f_flag & ST_RDONLY) != 0)
+        return WR_DISK_READ_ONLY;
+    return disk.f_bavail == 0 ? WR_DISK_FULL : WR_DISK_FAILED;
 }
 
 int wr_fault_set(struct wr_fault *fault, int error, enum wr_disk disk, const char *format, ...)
@@ -220,6 +248,8 @@ int wr_database_open(struct wr_database **out, const struct wr_database_options 
         return wr_fault_set(fault, WEIR_ENOMEM, WR_DISK_FAILED, "out of memory");
     (void)snprintf(database->path, sizeof database->path, "%s", options->path);
     result = open_file(database, options);
+    if (result != 0 && database->fault.disk == WR_DISK_FAILED)
+        database->fault.disk = wr_disk_look(options->path);
     *fault = database->fault;
     if (result == 0)
         *out = database;
@@ -353,8 +383,12 @@ bool wr_database_writing(const struct wr_database *database)
 void wr_database_text(sqlite3_stmt *statement, int index, char *out, size_t size)
 {
     const unsigned char *text = sqlite3_column_text(statement, index);
+    size_t len = text != NULL ? (size_t)sqlite3_column_bytes(statement, index) : 0;
 
-    (void)snprintf(out, size, "%s", text != NULL ? (const char *)text : "");
+    len = len < size ? len : size - 1;
+    if (len > 0)
+        memcpy(out, text, len);
+    out[len] = '\0';
 }
 
 /* ---- its health ----------------------------------------------------------------------------- */

@@ -38,6 +38,9 @@ enum wr_disk {
 /* "well", "full", "read-only", … for logs and labels. */
 const char *wr_disk_name(enum wr_disk disk);
 
+/* What may be wrong with the disk that |path| is on, or would be: for errors that do not say. */
+enum wr_disk wr_disk_look(const char *path);
+
 struct wr_fault {
     int error; /* WEIR_E*; 0: none */
     enum wr_disk disk;

@@ -134,7 +134,7 @@ static void trouble_with(struct wr_keeper *keeper, const char *path, const struc
 {
     struct wr_fault fault;
 
-    (void)wr_fault_set(&fault, result, WR_DISK_FAILED, "%s: %s", path,
+    (void)wr_fault_set(&fault, result, wr_disk_look(path), "%s: %s", path,
                        diag->kept > 0 ? diag->items[0].text : weir_strerror(result));
     wr_keeper_trouble(keeper, &fault, now_ns);
 }
@@ -178,7 +178,7 @@ static bool open_usage(struct wr_keeper *keeper, int64_t now_ns)
                                         wr_customers_room(keeper->mirror.map), &diag);
         good = result == 0;
         if (!good)
-            trouble_with(keeper, kept->name, &diag, result, now_ns);
+            trouble_with(keeper, keeper->path, &diag, result, now_ns);
     }
     return good;
 }

@@ -57,6 +57,13 @@ static int apply_roster(struct wr_keeper *keeper, int64_t now_ns)
     return result == WEIR_EPOLICY ? 0 : result;
 }
 
+static void count(struct wr_keeper *keeper, uint64_t *of_state, uint64_t more)
+{
+    (void)pthread_mutex_lock(&keeper->mutex);
+    *of_state += more;
+    (void)pthread_mutex_unlock(&keeper->mutex);
+}
+
 /* ---- upgrades ------------------------------------------------------------------------------- */
 
 /* The wish of customer |number| is dealt with. 0, or an error of the database. */
@@ -83,7 +90,7 @@ static int upgrade(struct wr_keeper *keeper, uint32_t number, int64_t now_ns)
                  ? wr_customer_change(keeper->database, record.id, &asks, &author, NULL)
                  : wr_customer_upgrade(keeper->database, record.id, plan, next, &author);
     if (result == 0 && !keeper->config->confirm)
-        keeper->state.upgrades++;
+        count(keeper, &keeper->state.upgrades, 1);
     if (result == WEIR_EAGAIN || result == WEIR_ENOENT) /* changed meanwhile: the mirror sees it */
         return 0;
     if (result != 0)
@@ -110,7 +117,7 @@ static int end_trials(struct wr_keeper *keeper, int64_t now_ns)
     int result = wr_customers_end_trials(keeper->database, &author);
 
     if (result > 0)
-        keeper->state.trials += (uint64_t)result;
+        count(keeper, &keeper->state.trials, (uint64_t)result);
     return result < 0 ? result : 0;
 }
 
