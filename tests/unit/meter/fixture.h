@@ -19,6 +19,7 @@
 #include "base/units.h"
 #include "meter/customers.h"
 #include "meter/database.h"
+#include "meter/schema.h"
 
 #define NOW (INT64_C(1700000000) * WR_NS_PER_S) /* 2023-11-14T22:13:20Z */
 #define ROOM 64U

@@ -1,0 +1,214 @@
+/* report.c - what is told of usage: windows, days, the top, totals, overage; over two nodes; and
+ * that what is wrong in a database is found. */
+#include "fixture.h"
+
+#include "algo/civil.h"
+#include "meter/ledger.h"
+#include "meter/report.h"
+
+static struct wr_database *database;
+static int64_t daily, monthly;
+static int64_t acme, globex;
+static char text[4000];
+
+static void put(int64_t node, int64_t customer, int64_t quota, int32_t window, int32_t day,
+                uint64_t used, uint64_t over)
+{
+    const struct wr_ledger_entry entry = {.customer = customer,
+                                          .quota = quota,
+                                          .window = window,
+                                          .day = day,
+                                          .daily = quota == daily,
+                                          .used = used,
+                                          .over = over};
+    struct wr_ledger_batch batch;
+
+    assert_int_equal(wr_ledger_begin(&batch, database, node, NOW), 0);
+    assert_int_equal(wr_ledger_put(&batch, &entry), 0);
+    assert_int_equal(wr_ledger_end(&batch), 0);
+}
+
+/* Days from 100 on. Two nodes; acme of tenant "group". */
+static int set_up(void **state)
+{
+    struct wr_customer_change change = WR_CUSTOMER_UNCHANGED;
+    int64_t node;
+
+    (void)make_folder(state);
+    database = open_database();
+    acme = make_customer(database, "acme", "pro").id;
+    globex = make_customer(database, "globex", "free").id;
+    change.tenant = "group";
+    assert_int_equal(wr_customer_change(database, acme, &change, &somebody, NULL), 0);
+    assert_int_equal(wr_ledger_node(database, NOW, &node), 0);
+    assert_int_equal(
+        wr_database_exec(database, "INSERT INTO node(id, name, since) VALUES(2, 'other', 0)"), 0);
+    assert_int_equal(wr_ledger_quota(database, "daily", WR_PER_DAY, "UTC", &daily), 0);
+    assert_int_equal(wr_ledger_quota(database, "monthly", WR_PER_MONTH, "Asia/Tokyo", &monthly), 0);
+    put(node, acme, daily, 100, 100, 10, 0);
+    put(2, acme, daily, 100, 100, 5, 2);
+    put(node, acme, daily, 101, 101, 7, 0);
+    put(node, globex, daily, 101, 101, 70, 30);
+    put(node, acme, monthly, 100, 100, 3, 0);
+    put(node, acme, monthly, 100, 101, 9, 4);
+    put(2, acme, monthly, 100, 101, 1, 0);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    wr_database_close(database);
+    return remove_folder(state);
+}
+
+static bool add(void *context, const struct wr_report_line *line)
+{
+    size_t len = strlen(text);
+
+    (void)context;
+    (void)snprintf(text + len, sizeof text - len, "%s %s %d/%d %d-%d x%u;", line->name,
+                   line->quota.name, line->window, line->day, (int)line->used, (int)line->over,
+                   line->nodes);
+    return true;
+}
+
+typedef int report_fn(struct wr_database *, const struct wr_report_filter *, wr_report_fn *,
+                      void *);
+
+static const char *report(report_fn *of, struct wr_report_filter filter)
+{
+    text[0] = '\0';
+    if (filter.last == 0)
+        filter.last = 1000;
+    assert_int_equal(of(database, &filter, add, NULL), 0);
+    return text;
+}
+
+static void windows(void **state)
+{
+    (void)state;
+    assert_string_equal(report(wr_report_windows, (struct wr_report_filter){0}),
+                        "acme daily 100/100 15-2 x2;acme daily 101/101 7-0 x1;"
+                        "acme monthly 100/100 10-4 x2;globex daily 101/101 70-30 x1;");
+    assert_string_equal(
+        report(wr_report_windows, (struct wr_report_filter){.customer = acme, .quota = "daily"}),
+        "acme daily 100/100 15-2 x2;acme daily 101/101 7-0 x1;");
+    assert_string_equal(report(wr_report_windows, (struct wr_report_filter){.first = 101}),
+                        "acme daily 101/101 7-0 x1;globex daily 101/101 70-30 x1;");
+    assert_string_equal(report(wr_report_windows,
+                               (struct wr_report_filter){.tenant = "group", .per = WR_PER_MONTH}),
+                        "acme monthly 100/100 10-4 x2;");
+    assert_string_equal(report(wr_report_windows, (struct wr_report_filter){.most = 1}),
+                        "acme daily 100/100 15-2 x2;");
+}
+
+static void overage_lines(void **state)
+{
+    (void)state;
+    assert_string_equal(report(wr_report_windows, (struct wr_report_filter){.over_only = true}),
+                        "acme daily 100/100 15-2 x2;acme monthly 100/100 10-4 x2;"
+                        "globex daily 101/101 70-30 x1;");
+    assert_string_equal(
+        report(wr_report_windows, (struct wr_report_filter){.over_only = true, .first = 101}),
+        "globex daily 101/101 70-30 x1;");
+}
+
+static void days(void **state)
+{
+    (void)state;
+    assert_string_equal(report(wr_report_days, (struct wr_report_filter){.customer = acme}),
+                        "acme daily 100/100 15-2 x2;acme daily 101/101 7-0 x1;"
+                        "acme monthly 100/100 3-0 x1;acme monthly 100/101 7-0 x2;");
+    assert_string_equal(
+        report(wr_report_days, (struct wr_report_filter){.first = 101, .last = 101}),
+        "acme daily 101/101 7-0 x1;acme monthly 100/101 7-0 x2;"
+        "globex daily 101/101 70-30 x1;");
+}
+
+static void top(void **state)
+{
+    (void)state;
+    assert_string_equal(report(wr_report_top, (struct wr_report_filter){.first = 100}),
+                        "globex daily 100/100 70-30 x1;acme daily 100/100 22-2 x2;"
+                        "acme monthly 100/100 10-4 x2;");
+    assert_string_equal(report(wr_report_top, (struct wr_report_filter){.first = 100, .most = 1}),
+                        "globex daily 100/100 70-30 x1;");
+    assert_string_equal(
+        report(wr_report_top,
+               (struct wr_report_filter){.first = 100, .last = 100, .quota = "daily"}),
+        "acme daily 100/100 15-2 x2;");
+}
+
+static void totals(void **state)
+{
+    (void)state;
+    assert_string_equal(report(wr_report_totals, (struct wr_report_filter){.first = 100}),
+                        "acme daily 100/100 22-2 x2;acme monthly 100/100 10-4 x2;"
+                        "globex daily 100/100 70-30 x1;");
+    assert_string_equal(
+        report(wr_report_totals, (struct wr_report_filter){.first = 101, .customer = acme}),
+        "acme daily 101/101 7-0 x1;acme monthly 101/101 7-0 x2;");
+}
+
+static bool add_quota(void *context, const struct wr_report_quota *quota)
+{
+    size_t len = strlen(text);
+
+    (void)context;
+    (void)snprintf(text + len, sizeof text - len, "%s %d %s;", quota->name, quota->per,
+                   quota->zone);
+    return true;
+}
+
+static void quotas(void **state)
+{
+    (void)state;
+    text[0] = '\0';
+    assert_int_equal(wr_report_quotas(database, add_quota, NULL), 0);
+    assert_string_equal(text, "daily 1 UTC;monthly 3 Asia/Tokyo;");
+}
+
+static void keep(void *context, const char *said)
+{
+    (void)context;
+    (void)snprintf(text, sizeof text, "%s", said);
+}
+
+static void verifies(void **state)
+{
+    struct wr_verify verify = {0};
+
+    (void)state;
+    assert_int_equal(wr_verify_database(database, &verify, keep, NULL), 0);
+    assert_int_equal(verify.wrong, 0);
+    assert_int_equal(verify.windows, 6);
+    assert_int_equal(verify.customers, 2);
+    assert_int_equal(verify.nodes, 2);
+    assert_int_equal(verify.used, 102);
+    assert_int_equal(verify.over, 36);
+    assert_int_equal(wr_verify_database(database, &verify, keep, NULL), 0);
+    assert_int_equal(verify.used, 204); /* adds to what it is given */
+    assert_int_equal(
+        wr_database_exec(database, "UPDATE usage_day SET used = used + 1 WHERE node = 2"), 0);
+    assert_int_equal(wr_verify_database(database, &verify, keep, NULL), 0);
+    assert_int_equal(verify.wrong, 1);
+    assert_string_equal(text, "acme, monthly, window of day 100: 1 used, its days add up to 2");
+    assert_int_equal(
+        wr_database_exec(database,
+                         "PRAGMA foreign_keys = OFF; DELETE FROM customer WHERE name = 'globex'"),
+        0);
+    assert_int_equal(wr_verify_database(database, &verify, keep, NULL), 0);
+    assert_true(verify.wrong > 2);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(windows), TEST(overage_lines), TEST(days),     TEST(top),
+        TEST(totals),  TEST(quotas),        TEST(verifies),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
