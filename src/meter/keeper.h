@@ -36,6 +36,10 @@ struct wr_keeper_options {
 int wr_keeper_start(struct wr_keeper **out, const struct wr_keeper_options *options,
                     struct wr_diag *diag);
 
+/* Read what |policy|, which has customers, names for the keeper: its file of customers. |diag| has
+ * what is wrong. */
+void wr_keeper_check(const struct wr_policy *policy, struct wr_diag *diag);
+
 /* Another policy. In two steps, so that a reload is all or nothing: look whether it can be taken,
  * then take it. The first returns as wr_keeper_start and changes nothing. */
 struct wr_keeper_config;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "meter/keeper.h"
 #include "policy/customers.h"
 #include "policy/quota.h"
 
@@ -79,6 +80,14 @@ int wr_keeper_config_new(struct wr_keeper_config **out, const struct wr_policy *
     else
         wr_keeper_config_free(config);
     return result;
+}
+
+void wr_keeper_check(const struct wr_policy *policy, struct wr_diag *diag)
+{
+    struct wr_keeper_config *config;
+
+    if (wr_keeper_config_new(&config, policy, diag) == 0)
+        wr_keeper_config_free(config);
 }
 
 void wr_keeper_config_free(struct wr_keeper_config *config)

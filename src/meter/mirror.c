@@ -236,7 +236,7 @@ static void drop_keys(struct wr_mirror *mirror, struct wr_database *database, ui
 
     while (wr_customers_key_next(mirror->map, &at, digest, &number))
         count++;
-    if (count <= live)
+    if (count <= live && mirror->left_out == 0)
         return;
     at = 0;
     while (wr_customers_key_next(mirror->map, &at, digest, &number))

@@ -124,7 +124,7 @@ static int next_missing(struct apply *apply, int64_t after, int64_t *id)
         const char *name = (const char *)sqlite3_column_text(statement, 1);
         struct weir_slice slice = {name != NULL ? name : "", name != NULL ? strlen(name) : 0};
         *id = sqlite3_column_int64(statement, 0);
-        if (wr_table_find(&apply->roster->names, 1, slice) == NULL)
+        if (wr_table_find(&apply->roster->names, WR_ROSTER_NAME, slice) == NULL)
             break;
     }
     if (result == 1)

@@ -8,6 +8,9 @@
 
 #define WR_ROSTER_ENTRY_BYTES 16 /* of an entry's digest */
 
+/* Tags in tables. */
+enum { WR_ROSTER_NAME = 1, WR_ROSTER_KEY };
+
 struct wr_roster_key {
     unsigned line, column;
     struct wr_customer_key key; /* digest, identity, hint */

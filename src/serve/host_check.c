@@ -9,11 +9,15 @@
  * between. */
 #include "serve/host_check.h"
 
+#include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
+#include "meter/keeper.h"
+#include "policy/customers.h"
 #include "serve/secret.h"
 #include "serve/tls.h"
 
@@ -61,6 +65,37 @@ static void check_memory(const struct wr_policy_settings *settings, struct wr_di
             (unsigned long long)(settings->arena_bytes >> 20), (unsigned long long)(bytes >> 20));
 }
 
+/* Of a folder that is still to be made, the one it will be in. */
+static bool look_at_disk(const char *path, struct statfs *out)
+{
+    char folder[4096];
+    char *slash;
+
+    if (statfs(path, out) == 0)
+        return true;
+    (void)snprintf(folder, sizeof folder, "%s", path);
+    slash = strrchr(folder, '/');
+    if (slash != NULL)
+        slash[slash == folder ? 1 : 0] = '\0';
+    return statfs(slash != NULL ? folder : ".", out) == 0;
+}
+
+/* What is billed on has to be there when the machine is on again. */
+static void check_customers(const struct wr_policy *policy, struct wr_diag *diag)
+{
+    const struct wr_policy_customers *customers = wr_policy_settings(policy)->customers;
+    struct wr_place at = customers->directory_written ? customers->directory_at : customers->at;
+    struct statfs disk;
+
+    wr_keeper_check(policy, diag);
+    if (look_at_disk(customers->directory, &disk) &&
+        (disk.f_type == TMPFS_MAGIC || disk.f_type == RAMFS_MAGIC))
+        wr_diag_add(diag, WR_WARNING, at.line, at.column,
+                    "directory: %s is on a disk in memory: customers and what they used are gone "
+                    "with the power; name a folder on one that stays",
+                    customers->directory);
+}
+
 void wr_host_check(const struct wr_policy *policy, struct wr_diag *diag)
 {
     const struct wr_policy_settings *settings = wr_policy_settings(policy);
@@ -77,5 +112,7 @@ void wr_host_check(const struct wr_policy *policy, struct wr_diag *diag)
                      diag);
         check_secret(store->secret_file, store->secret_file_at, &wr_secret_store, diag);
     }
+    if (settings->customers != NULL)
+        check_customers(policy, diag);
     check_memory(settings, diag);
 }
