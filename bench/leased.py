@@ -25,7 +25,7 @@ listen: {resp: "127.0.0.1:%(resp)d", http: "127.0.0.1:%(http)d", admin: "127.0.0
 identity:
   api_key: {header: X-Api-Key}
 %(store)slimits:
-  - {name: any, by: [api_key], rate: 10000000/second, algorithm: token-bucket%(shared)s}
+  - {name: any, by: [api_key], rate: 10000000/second, algorithm: %(algorithm)s%(shared)s}
 """
 STORE = """store: {redis: {url: "redis://127.0.0.1:%d/0"}, mode: leased, deadline: 500ms}
 """
@@ -45,12 +45,12 @@ RATE, COMMANDS = 0.9, 0.02
 
 
 class Daemon:
-    def __init__(self, bench, name, store="", shared=""):
+    def __init__(self, bench, name, store="", shared="", core=None, algorithm="token-bucket"):
         self.resp, self.http, self.admin = free_ports(3)
         path = bench.dir / f"{name}.yaml"
         path.write_text(POLICY % dict(dir=bench.dir, name=name, resp=self.resp, http=self.http, admin=self.admin, store=store,
-                                      shared=shared))
-        self.process = bench.start(bench.server_core, bench.build / "weir", "serve", "-c", path, "--log-level", "error")
+                                      shared=shared, algorithm=algorithm))
+        self.process = bench.start(core or bench.server_core, bench.build / "weir", "serve", "-c", path, "--log-level", "error")
         wait_for(self.resp)
 
     def commands(self):
@@ -62,18 +62,13 @@ class Daemon:
         return int(found.group(1)) if found else 0
 
 
-class Bench:
+class Machine:
+    """Daemons on one core, load and stores on the other."""
+
     def __init__(self, build, directory):
         self.build, self.dir, self.processes = build, directory, []
         cores = sorted(os.sched_getaffinity(0))
         self.server_core, self.load_core = str(cores[0]), str(cores[-1])
-        port, = free_ports(1)
-        (directory / "array.lua").write_text(LUA % (ARRAY, KEYS))
-        self.start(self.load_core, "redis-server", "--port", port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no",
-                   "--dir", directory)
-        wait_for(port)
-        self.local = Daemon(self, "local")
-        self.leased = Daemon(self, "leased", STORE % port, ", shared: true")
 
     def start(self, core, *argv):
         self.processes.append(subprocess.Popen(["taskset", "-c", core, *map(str, argv)], stdout=subprocess.DEVNULL))
@@ -93,6 +88,18 @@ class Bench:
         out = self.run("redis-benchmark", "-p", daemon.resp, "-c", clients, "-P", pipeline, "-n", requests, "-r", KEYS, "--csv",
                        "WEIR.CHECK", "any", "key-__rand_int__")
         return requests, float(out.strip().split("\n")[-1].split('","')[1].strip('"'))
+
+
+class Bench(Machine):
+    def __init__(self, build, directory):
+        super().__init__(build, directory)
+        port, = free_ports(1)
+        (directory / "array.lua").write_text(LUA % (ARRAY, KEYS))
+        self.start(self.load_core, "redis-server", "--port", port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no",
+                   "--dir", directory)
+        wait_for(port)
+        self.local = Daemon(self, "local")
+        self.leased = Daemon(self, "leased", STORE % port, ", shared: true")
 
     def array(self, daemon, share):
         out = self.run("wrk", "-t1", "-c16", f"-d{max(1, round(3 * share))}s", "-s", self.dir / "array.lua",

@@ -19,6 +19,7 @@ few=${BENCH_QUICK:+--rounds 3 --seconds 1}
     python3 bench/http.py "$build" $few
     python3 bench/strict.py "$build" ${BENCH_QUICK:+--rounds 3 --share 0.2}
     python3 bench/leased.py "$build" ${BENCH_QUICK:+--rounds 3 --share 0.2}
+    python3 bench/stores.py "$build" ${BENCH_QUICK:+--rounds 3 --share 0.2}
     python3 bench/resp.py "$build" ${BENCH_QUICK:+--rounds 3 --share 0.2}
     python3 bench/redis_script.py ${BENCH_QUICK:+--rounds 3}
 } | tee "$rows"

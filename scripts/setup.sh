@@ -10,7 +10,7 @@ mandoc nghttp2-client haproxy caddy openssl systemd git prometheus"
 # Clients of the RESP door in other languages; whoever has these from elsewhere keeps them.
 command -v npm >/dev/null || check="$check nodejs npm"
 command -v go >/dev/null || check="$check golang-go"
-bench="$run redis-tools redis-server wrk nghttp2-client goaccess python3"
+bench="$run redis-tools redis-server memcached wrk nghttp2-client goaccess python3"
 case "${1-}" in
     build) want=$build ;;
     run) want=$run ;;

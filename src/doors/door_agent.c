@@ -7,11 +7,17 @@
  * handled again when its answer is there: answers leave in the order in which they come.
  *
  * Invariants:
- *   1. A connection has at most WAITING_MAX requests under way, each no longer than a frame: what
- * is beyond is answered "busy" at once, and its sender decides alone.
+ *   1. All connections of a loop together have at most WAITING_MAX requests under way, each no
+ * longer than a frame, and one of them no more than are left for the others: what is beyond is
+ * answered "busy" at once, and its sender decides alone.
  *   2. What is not answered when its connection ends is abandoned: what it took goes back.
  *   3. Places that an answer holds are kept as a reservation, which their holder names to release
  *      them; if it never does they expire with the longest hold among them.
+ *
+ * Why so few: what is under way waits in line at the store. A client that floods would fill the
+ * line until all time out, and the breaker opens for all doors; 512 are some milliseconds of a
+ * Redis. Whoever floods is told busy from half of it on, two of them from a third each on (dynamic
+ * thresholds: Choudhury and Hahne, 1998), so that who comes next still finds room.
  *
  * Rejected: one asks for a connection, as RESP has it: answers would be in order, and one slow slot
  * of a cluster would hold up all of a worker's requests. */
@@ -31,13 +37,14 @@
 #include "serve/reservations.h"
 #include "wire/agent.h"
 
-#define WAITING_MAX 1024U
+#define WAITING_MAX 512U           /* of a loop */
 #define OUTPUT_MAX (1U << 20)      /* unsent bytes at which a connection is read no more */
 #define SLOW_NS (10 * WR_NS_PER_S) /* for a frame to come whole, or output to be taken */
 
 struct door {
     struct wr_loop *loop;
     struct wr_acceptor *acceptor;
+    unsigned waiting; /* of all sessions */
 };
 
 struct session {
@@ -171,6 +178,7 @@ static void add(struct session *session, struct waiting *waiting)
         waiting->next->previous = waiting;
     session->first = waiting;
     session->count++;
+    session->door->waiting++;
 }
 
 static void drop(struct waiting *waiting)
@@ -184,6 +192,7 @@ static void drop(struct waiting *waiting)
     if (waiting->next != NULL)
         waiting->next->previous = waiting->previous;
     session->count--;
+    session->door->waiting--;
     wr_asks_abandon(&waiting->asks);
     free(waiting);
 }
@@ -201,6 +210,14 @@ static void on_asked(void *context)
         wr_conn_close(session->conn);
 }
 
+/* Who asks and hangs up again and again has what he left under way on his account, too. */
+static bool has_room(const struct session *session)
+{
+    const struct door *door = session->door;
+
+    return session->count + door->waiting + wr_broker_abandoned(door->loop->broker) < WAITING_MAX;
+}
+
 /* Take up a request. False: it is malformed. */
 static bool take_up(struct session *session, const uint8_t *bytes,
                     const struct wr_agent_frame *frame)
@@ -208,7 +225,7 @@ static bool take_up(struct session *session, const uint8_t *bytes,
     struct waiting *waiting = NULL;
     enum step step;
 
-    if (session->count < WAITING_MAX)
+    if (has_room(session))
         waiting = calloc(1, sizeof *waiting + frame->len);
     if (waiting == NULL) {
         send_status(session, frame->id, WR_AGENT_BUSY);
@@ -280,6 +297,7 @@ static void on_closed(void *context)
 
     for (struct waiting *at = session->first, *next; at != NULL; at = next) {
         next = at->next;
+        session->door->waiting--;
         wr_asks_abandon(&at->asks);
         free(at);
     }

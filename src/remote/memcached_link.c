@@ -9,6 +9,8 @@
  *   2. Bytes of commands and the ring are of fixed size; who finds them full is told, not queued.
  *   3. A server that connects and does not answer is found out by its callers' deadlines
  *      (wr_mc_link_failed): with the breaker open, the connection is closed.
+ *   4. A name's lookup may outlast the patience with it (RESOLVING_NS), and several pauses: it is
+ *      waited for again, and what it says meanwhile is for the next attempt.
  *
  * Rejected: a pool of connections (one, batched by the turn, costs less CPU and keeps the order).
  */
@@ -28,6 +30,8 @@
 #define IN_BYTES (64U << 10)
 #define COMMAND_BYTES 768U    /* of the longest command: a key, a word and flags */
 #define UNSENT_MAX (4U << 20) /* a server that does not read */
+
+#define RESOLVING_NS WR_NS_PER_S /* by threads; nobody waits for it, as there is no connection */
 
 enum stage { STAGE_WAITING, STAGE_RESOLVING, STAGE_CONNECTING, STAGE_GREETING, STAGE_UP };
 
@@ -148,6 +152,7 @@ static void lose(struct wr_mc_link *link, const char *why)
     link->out.full = false;
     link->in_len = 0;
     close_socket(link);
+    wr_resolve_free(&link->resolve);
     wr_breaker_trip(&link->breaker, now_ns());
     wait_for_breaker(link);
     fail_expected(link);
@@ -301,7 +306,18 @@ static void on_connected(uv_connect_t *request, int status)
 
 static void on_stage_late(uv_timer_t *timer)
 {
-    lose(timer->data, "no answer within the deadline");
+    struct wr_mc_link *link = timer->data;
+
+    lose(link, link->stage == STAGE_RESOLVING ? "the name server does not answer"
+                                              : "no answer within the deadline");
+}
+
+/* |timeout_ns| for what comes now. */
+static void time_stage(struct wr_mc_link *link, int64_t timeout_ns)
+{
+    uint64_t timeout_ms = (uint64_t)((timeout_ns + WR_NS_PER_MS - 1) / WR_NS_PER_MS);
+
+    (void)uv_timer_start(&link->timer, on_stage_late, wr_max_u64(timeout_ms, 1), 0);
 }
 
 static void connect_to(struct wr_mc_link *link, const struct sockaddr *address)
@@ -338,27 +354,37 @@ static void on_resolved(void *context, const char *error)
     if (link->stage != STAGE_RESOLVING)
         return;
     address = error == NULL ? wr_resolve_next(&link->resolve) : NULL;
-    if (address == NULL)
+    if (address == NULL) {
         lose(link, error != NULL ? error : "no address");
-    else
-        connect_to(link, address);
+        return;
+    }
+    time_stage(link, link->options.deadline_ns);
+    connect_to(link, address);
+}
+
+static void look_up(struct wr_mc_link *link)
+{
+    const struct wr_policy_address *address = link->options.address;
+
+    time_stage(link, RESOLVING_NS);
+    if (!wr_resolve_start(&link->resolve, link->options.loop, address->host, address->port,
+                          on_resolved, link))
+        lose(link, "out of memory");
 }
 
 static void begin(struct wr_mc_link *link)
 {
     const struct wr_policy_address *address = link->options.address;
-    uint64_t deadline_ms =
-        (uint64_t)((link->options.deadline_ns + WR_NS_PER_MS - 1) / WR_NS_PER_MS);
 
     link->stage = STAGE_RESOLVING;
-    (void)uv_timer_start(&link->timer, on_stage_late, wr_max_u64(deadline_ms, 1), 0);
+    time_stage(link, link->options.deadline_ns);
     if (address->path != NULL)
         connect_to(link, NULL);
-    else if (wr_resolve_literal(&link->resolve, address->host, address->port))
+    else if (wr_resolve_more(&link->resolve) ||
+             wr_resolve_literal(&link->resolve, address->host, address->port))
         connect_to(link, wr_resolve_next(&link->resolve));
-    else if (!wr_resolve_start(&link->resolve, link->options.loop, address->host, address->port,
-                               on_resolved, link))
-        lose(link, "out of memory");
+    else
+        look_up(link);
 }
 
 /* ---- for the owner ------------------------------------------------------------------------- */

@@ -2,7 +2,17 @@
  *
  * A name may stand for several addresses (localhost: ::1 and 127.0.0.1) of which a server listens
  * on one; they are tried in the order that getaddrinfo gives (RFC 6724). After a failover the name
- * may stand for another server, so no address outlives its connection. */
+ * may stand for another server, so no address outlives its connection.
+ *
+ * A lookup cannot be stopped once a thread has begun it, and takes as long as name servers are
+ * silent, so whoever has lost patience and begins anew while it runs gets that one's answer.
+ *
+ * Invariants:
+ *   1. A request is not handed to libuv again before its answer has come.
+ *   2. A list is freed once: before the next one, or at the end.
+ *
+ * Rejected: a request for each start (a name server that is silent for longer than the patience
+ * would never be heard, and take a thread of libuv's four for each). */
 #include "remote/resolve.h"
 
 #include <netdb.h>
@@ -21,6 +31,7 @@ static void on_answer(uv_getaddrinfo_t *request, int status, struct addrinfo *li
     struct wr_resolve *resolve = request->data;
 
     resolve->running = false;
+    wr_resolve_free(resolve);
     resolve->list = resolve->next = list;
     resolve->done(resolve->context, status == 0 ? NULL : uv_strerror(status));
 }
@@ -31,9 +42,12 @@ bool wr_resolve_start(struct wr_resolve *resolve, uv_loop_t *loop, const char *h
     const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_ADDRCONFIG};
     char service[8];
 
-    (void)snprintf(service, sizeof service, "%u", (unsigned)port);
     resolve->done = done;
     resolve->context = context;
+    if (resolve->running)
+        return true;
+    wr_resolve_free(resolve);
+    (void)snprintf(service, sizeof service, "%u", (unsigned)port);
     resolve->request.data = resolve;
     resolve->running =
         uv_getaddrinfo(loop, &resolve->request, on_answer, host, service, &hints) == 0;

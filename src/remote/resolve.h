@@ -6,7 +6,8 @@
 #include <stdint.h>
 #include <uv.h>
 
-/* Called once after a start, also after a cancel; |error| NULL: there are addresses. */
+/* Called once after a start (or several, while one lookup runs), also after a cancel; |error| NULL:
+ * there are addresses. */
 typedef void (*wr_resolved_fn)(void *context, const char *error);
 
 /* All zeros to begin with; in its user's memory until the call came. */
@@ -22,7 +23,8 @@ struct wr_resolve {
 /* Is |host| an address as it stands? Then there is nothing to wait for. */
 bool wr_resolve_literal(struct wr_resolve *resolve, const char *host, uint16_t port);
 
-/* False: out of memory, and |done| is not called. */
+/* Look |host| up; always the same one. While a lookup runs, its answer is waited for. False: out of
+ * memory, and |done| is not called. */
 bool wr_resolve_start(struct wr_resolve *resolve, uv_loop_t *loop, const char *host, uint16_t port,
                       wr_resolved_fn done, void *context);
 
@@ -33,6 +35,8 @@ const struct sockaddr *wr_resolve_next(struct wr_resolve *resolve);
 bool wr_resolve_more(const struct wr_resolve *resolve);
 
 void wr_resolve_cancel(struct wr_resolve *resolve);
+
+/* Forget the addresses. A lookup that runs goes on. */
 void wr_resolve_free(struct wr_resolve *resolve);
 
 #endif

@@ -124,6 +124,11 @@ void wr_broker_follow(struct wr_broker *d)
         (void)uv_timer_start(&d->beat, on_beat, BEAT_MS, BEAT_MS);
 }
 
+unsigned wr_broker_abandoned(const struct wr_broker *d)
+{
+    return d->abandoned;
+}
+
 size_t wr_broker_peers(const struct wr_broker *d, struct wr_backend_peer out[WR_BACKEND_PEERS_MAX])
 {
     return d->link != NULL ? wr_store_link_peers(d->link, out) : 0;

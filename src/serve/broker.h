@@ -52,6 +52,9 @@ struct wr_broker *wr_broker_new(struct wr_loop *loop);
 /* The loop's policy has changed, or is its first: open its store, or keep the one that is open. */
 void wr_broker_follow(struct wr_broker *broker);
 
+/* Questions that the store still has, though whoever asked has gone. */
+unsigned wr_broker_abandoned(const struct wr_broker *broker);
+
 /* The other nodes of its store's ring, as the process has to do with them. Returns how many. */
 size_t wr_broker_peers(const struct wr_broker *broker,
                        struct wr_backend_peer out[WR_BACKEND_PEERS_MAX]);

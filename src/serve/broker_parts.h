@@ -13,7 +13,8 @@ struct wr_broker {
     struct wr_leases *leases;
     struct wr_question *spare;
     struct wr_asks *ready;
-    unsigned asking; /* at backends */
+    unsigned asking;    /* at backends, */
+    unsigned abandoned; /* of whom nobody waits for so many */
     bool draining, closing;
     uint64_t drained_ns;
     uv_idle_t idle; /* active: something is to be done in this turn's check */

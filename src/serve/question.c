@@ -188,6 +188,7 @@ static void on_done(struct wr_remote_call *call, enum wr_remote_result result)
         arrive(question);
         return;
     }
+    d->abandoned--;
     wr_answer_give_back(question->link, question->handle, &question->answer, now_of(question));
     wr_question_free(question);
 }
@@ -241,6 +242,7 @@ void wr_question_abandon(struct wr_question *question)
     question->asks = NULL;
     switch (question->state) {
     case WR_QUESTION_ASKING:
+        d->abandoned++;
         return; /* on_done frees it */
     case WR_QUESTION_WAITS:
         wr_leases_leave(question);
