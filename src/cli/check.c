@@ -36,6 +36,8 @@ struct row {
 
 static const char *algorithm_of(const struct wr_policy *policy, const struct wr_policy_limit *limit)
 {
+    if (limit->quota != NULL)
+        return "quota";
     for (size_t plan = 0; plan < wr_policy_plan_count(policy); plan++)
         if (!limit->unlimited[plan])
             return wr_algo_name((enum wr_algo)limit->by[plan].algo);
@@ -110,23 +112,28 @@ static void print_summary(const struct wr_policy *policy, FILE *out)
     const struct wr_policy_settings *settings = wr_policy_settings(policy);
     size_t widths[COLUMNS] = {0};
     uint64_t slots = wr_policy_slots(policy);
+    char line[512];
 
     each_row(policy, widths, NULL);
     each_row(policy, widths, out);
     (void)fprintf(out, "  plans:");
-    for (size_t i = 0; i < wr_policy_plan_count(policy); i++)
-        (void)fprintf(out, "%s %s%s", i > 0 ? "," : "", wr_policy_plan(policy, i),
-                      i == wr_policy_default_plan(policy) ? " (default)" : "");
+    for (size_t i = 0; i < wr_policy_plan_count(policy); i++) {
+        wr_policy_describe_plan(policy, i, line, sizeof line);
+        (void)fprintf(out, "%s %s", i > 0 ? "," : "", line);
+    }
     (void)fprintf(out, "\n  arena: %s, ",
                   settings->arena_path != NULL ? settings->arena_path : "no path given");
     print_size(out, settings->arena_bytes);
     (void)fprintf(out, ", for about %llu to %llu live keys", (unsigned long long)slots / 4,
                   (unsigned long long)slots / 2);
     (void)fprintf(out, "; %u%% of it for lists\n", settings->arena_log_percent);
+    if (settings->customers != NULL) {
+        wr_policy_describe_customers(policy, line, sizeof line);
+        (void)fprintf(out, "  customers: %s\n", line);
+    }
     if (settings->store != NULL) {
-        char store[512];
-        wr_policy_describe_store(policy, store, sizeof store);
-        (void)fprintf(out, "  store: %s\n", store);
+        wr_policy_describe_store(policy, line, sizeof line);
+        (void)fprintf(out, "  store: %s\n", line);
     }
 }
 

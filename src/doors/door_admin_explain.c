@@ -103,13 +103,34 @@ static void put_identities(struct wr_page *page, const struct wr_policy *policy,
     wr_page_close(page, ']');
 }
 
+/* Where the policy has customers: whose request it is. */
+static void put_customer(struct wr_page *page, const struct wr_policy *policy,
+                         const struct wr_selection *selection)
+{
+    const struct wr_customer_seen *customer = &selection->customer;
+
+    if (wr_policy_settings(policy)->customers == NULL)
+        return;
+    wr_page_key(page, "customer");
+    if (!selection->customer_known) {
+        wr_page_null(page);
+        return;
+    }
+    wr_page_open(page, '{');
+    admin_put_int(page, "id", (int64_t)customer->id);
+    admin_put_bool(page, "partner", (customer->flags & WR_CUSTOMER_PARTNER) != 0);
+    admin_put_bool(page, "suspended", (customer->flags & WR_CUSTOMER_SUSPENDED) != 0);
+    wr_page_close(page, '}');
+}
+
 static void put_plan(struct wr_page *page, const struct wr_policy *policy,
                      const struct wr_selection *selection)
 {
     static const char *const from[] = {[WR_PLAN_DEFAULT] = "default",
                                        [WR_PLAN_GIVEN] = "request",
                                        [WR_PLAN_KEY] = "keys",
-                                       [WR_PLAN_HEADER] = "header"};
+                                       [WR_PLAN_HEADER] = "header",
+                                       [WR_PLAN_CUSTOMER] = "customer"};
 
     wr_page_key(page, "plan");
     if (wr_policy_plan_count(policy) == 1) {
@@ -119,13 +140,22 @@ static void put_plan(struct wr_page *page, const struct wr_policy *policy,
     wr_page_open(page, '{');
     admin_put_name(page, "name", wr_policy_plan(policy, selection->plan));
     admin_put_name(page, "from", from[selection->plan_from]);
+    if (selection->plan_excludes) {
+        admin_put_bool(page, "excludes", true);
+        admin_put_name(page, "included_in",
+                       selection->plan_wanted >= 0
+                           ? wr_policy_plan(policy, (size_t)selection->plan_wanted)
+                           : NULL);
+    }
     wr_page_close(page, '}');
 }
 
-static void put_cost(struct wr_page *page, const struct weir_request *request,
-                     const struct wr_selection *selection)
+static void put_cost(struct wr_page *page, const struct wr_policy *policy,
+                     const struct weir_request *request, const struct wr_selection *selection)
 {
     bool given = request->cost_units >= 0;
+    size_t index;
+    int plan = wr_policy_cost_rule(policy, selection->cost_rule, &index);
 
     wr_page_key(page, "cost");
     wr_page_open(page, '{');
@@ -133,9 +163,10 @@ static void put_cost(struct wr_page *page, const struct weir_request *request,
     admin_put_name(page, "from",
                    given                      ? "request"
                    : selection->cost_rule < 0 ? "default"
+                   : plan >= 0                ? "plan"
                                               : "costs");
     if (!given && selection->cost_rule >= 0)
-        admin_put_int(page, "rule", selection->cost_rule);
+        admin_put_int(page, "rule", (int64_t)index);
     wr_page_close(page, '}');
 }
 
@@ -164,9 +195,14 @@ static void put_limit(struct wr_page *page, const struct weir *w,
 {
     const struct wr_match_reason *reason = &explanation->reason[limit];
     bool matches = reason->why == WR_MATCHES;
+    char quota[160];
 
     wr_page_open(page, '{');
     admin_put_name(page, "name", wr_policy_limit(w->policy, limit)->name);
+    if (wr_policy_limit(w->policy, limit)->quota != NULL) {
+        wr_policy_describe_rate(w->policy, limit, explanation->selection.plan, quota, sizeof quota);
+        admin_put_name(page, "quota", quota);
+    }
     admin_put_bool(page, "matches", matches);
     if (!matches)
         admin_put_name(page, "why", reasons[reason->why]);
@@ -224,8 +260,9 @@ static void put_all(struct admin_door *door)
         !(door->policy.answers.skip_options && http_is(door->request.method, "OPTIONS")));
     put_client(page, w->policy, &door->request, &explanation->selection);
     put_identities(page, w->policy, &door->request);
+    put_customer(page, w->policy, &explanation->selection);
     put_plan(page, w->policy, &explanation->selection);
-    put_cost(page, &door->request, &explanation->selection);
+    put_cost(page, w->policy, &door->request, &explanation->selection);
     admin_put_name(page, "route",
                    explanation->selection.route[0] != '\0' ? explanation->selection.route : NULL);
     put_limits(page, w, explanation);

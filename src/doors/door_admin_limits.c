@@ -1,9 +1,11 @@
 /* door_admin_limits.c - /v1/limits: what is in force. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "doors/door_admin.h"
 #include "lib/handle.h"
 #include "policy/envoy.h"
+#include "policy/quota.h"
 
 #define RATE_BYTES 128U
 
@@ -25,6 +27,58 @@ static bool find_patterns(const struct wr_policy *policy, struct patterns *out)
     return true;
 }
 
+/* What happens beyond a quota's units. */
+static void put_exceed(struct wr_page *page, const struct wr_policy *policy,
+                       const struct wr_policy_quota_plan *plan)
+{
+    static const char *const words[] = {[WR_EXCEED_DENY] = "deny",
+                                        [WR_EXCEED_OVERAGE] = "overage",
+                                        [WR_EXCEED_UPGRADE] = "upgrade"};
+
+    admin_put_name(page, "on_exceed", words[plan->on_exceed]);
+    wr_page_key(page, "admitted_at_most");
+    if (plan->most == WR_QUOTA_NO_CEILING)
+        wr_page_null(page);
+    else
+        wr_page_int(page, plan->most);
+    if (plan->upgrade_to >= 0)
+        admin_put_name(page, "upgrade_to", wr_policy_plan(policy, (size_t)plan->upgrade_to));
+}
+
+static void put_classes(struct wr_page *page, unsigned classes)
+{
+    static const char *const names[] = {"1xx", "2xx", "3xx", "4xx", "5xx"};
+
+    wr_page_key(page, "count");
+    wr_page_open(page, '[');
+    for (unsigned i = 0; i < sizeof names / sizeof names[0]; i++)
+        if ((classes >> (i + 1) & 1) != 0)
+            wr_page_name(page, names[i]);
+    wr_page_close(page, ']');
+}
+
+/* The calendar of a quota, and what is made of its count. */
+static void put_quota(struct wr_page *page, const struct wr_policy_quota *quota)
+{
+    static const char *const pers[] = {
+        [WR_PER_DAY] = "day", [WR_PER_WEEK] = "week", [WR_PER_MONTH] = "month"};
+
+    wr_page_key(page, "quota");
+    wr_page_open(page, '{');
+    admin_put_name(page, "per", pers[quota->civil.per]);
+    admin_put_name(page, "zone", quota->zone);
+    admin_put_int(page, "anchor", quota->civil.anchor);
+    admin_put_bool(page, "anchor_by_customer", quota->anchor_by_customer);
+    admin_put_bool(page, "billed", quota->exact);
+    wr_page_key(page, "alert_at");
+    wr_page_open(page, '[');
+    for (unsigned i = 0; i < quota->alert_count; i++)
+        wr_page_int(page, quota->alert_percent[i]);
+    wr_page_close(page, ']');
+    put_classes(page, quota->count_classes);
+    wr_page_close(page, '}');
+}
+
 static void put_rate(struct wr_page *page, const struct wr_policy *policy, size_t index,
                      size_t plan, bool named)
 {
@@ -37,8 +91,11 @@ static void put_rate(struct wr_page *page, const struct wr_policy *policy, size_
     admin_put_name(page, "rate", rate);
     if (!limit->unlimited[plan]) {
         admin_put_int(page, "units", limit->by[plan].units);
-        admin_put_ms(page, "window_ms", limit->by[plan].window_ns);
+        if (limit->quota == NULL)
+            admin_put_ms(page, "window_ms", limit->by[plan].window_ns);
         admin_put_int(page, "capacity", wr_limit_capacity(&limit->by[plan]));
+        if (limit->quota != NULL)
+            put_exceed(page, policy, &limit->quota->plan[plan]);
     }
     wr_page_close(page, '}');
 }
@@ -74,7 +131,7 @@ static void put_by(struct wr_page *page, const struct wr_policy *policy, size_t 
     wr_page_open(page, '[');
     for (unsigned i = 0; (name = wr_policy_part(policy, index, i, &identity)) != NULL; i++) {
         wr_page_name(page, name);
-        any = any || identity;
+        any = any || identity || strcmp(name, "customer") == 0;
     }
     wr_page_close(page, ']');
     admin_put_name(page, "when_missing", any ? words[wr_policy_when_missing(policy, index)] : NULL);
@@ -112,6 +169,8 @@ static void put_limits(struct wr_page *page, const struct wr_policy *policy,
         admin_put_name(page, "mode", limit->shadow ? "shadow" : "enforce");
         put_by(page, policy, i);
         put_match(page, policy, i, patterns);
+        if (limit->quota != NULL)
+            put_quota(page, limit->quota);
         put_rates(page, policy, i);
         wr_page_close(page, '}');
     }

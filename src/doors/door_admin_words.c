@@ -81,6 +81,14 @@ static bool is_plain(const struct wr_key_part *part, const char *name)
     return name == NULL || (part->kind == WR_PART_VALUE && strcmp(name, "ip") == 0);
 }
 
+static void put_customer(struct wr_page *page, struct weir_slice bytes)
+{
+    uint64_t id;
+
+    memcpy(&id, bytes.ptr, sizeof id);
+    admin_put_int(page, "id", (int64_t)id);
+}
+
 static void put_part(struct wr_page *page, const struct wr_policy *policy,
                      const struct wr_selected *selected, unsigned i)
 {
@@ -96,6 +104,8 @@ static void put_part(struct wr_page *page, const struct wr_policy *policy,
         admin_put_name(page, "instead", "ip");
     if (part->kind == WR_PART_IP || part->kind == WR_PART_FALLBACK)
         put_address(page, part->bytes, wr_policy_prefix(policy, selected->limit));
+    else if (part->kind == WR_PART_CUSTOMER)
+        put_customer(page, part->bytes);
     else if (name == NULL || (identity && part->kind == WR_PART_VALUE))
         admin_put_value(page, name != NULL ? name : "", part->bytes);
     else

@@ -298,6 +298,7 @@ void wr_answer_begin(const struct wr_selection *selection, int64_t now, struct w
     answer->cost_units = selection->cost;
     answer->decided_ns = now;
     answer->expires_ns = 0;
+    answer->upgrade_to = -1;
     for (unsigned i = 0; i < selection->count; i++)
         wr_receipt_clear(&answer->receipts[i]);
 }
@@ -305,7 +306,7 @@ void wr_answer_begin(const struct wr_selection *selection, int64_t now, struct w
 struct wr_bar wr_answer_bar(struct wr_engine *engine, const struct weir_request *request,
                             const struct wr_selection *selection, int64_t now)
 {
-    struct wr_bar bar = {WEIR_REASON_NONE, 0};
+    struct wr_bar bar = {WEIR_REASON_NONE, -1, 0};
 
     if (selection->banned)
         bar.left_ns = WEIR_NEVER;
@@ -314,7 +315,7 @@ struct wr_bar wr_answer_bar(struct wr_engine *engine, const struct weir_request 
     if (bar.left_ns != 0)
         bar.reason = WEIR_REASON_BANNED;
     else if (selection->plan_excludes)
-        bar = (struct wr_bar){WEIR_REASON_PLAN, WEIR_NEVER};
+        bar = (struct wr_bar){WEIR_REASON_PLAN, selection->plan_wanted, WEIR_NEVER};
     return bar;
 }
 
@@ -322,6 +323,7 @@ void wr_answer_barred(struct weir_answer *answer, const struct wr_bar *bar)
 {
     answer->outcome = WEIR_DENY;
     answer->reason = bar->reason;
+    answer->upgrade_to = bar->upgrade_to;
     answer->count = 0;
     answer->decisive = -1;
     answer->delay_ns = 0;

@@ -67,8 +67,9 @@ void wr_answer_begin(const struct wr_selection *selection, int64_t now, struct w
 /* Why the request is refused whatever its limits say: the caller is banned, by the policy or in the
  * arena, or his plan excludes the route. */
 struct wr_bar {
-    uint8_t reason;  /* enum weir_reason; WEIR_REASON_NONE: it is not */
-    int64_t left_ns; /* or WEIR_NEVER (ends) */
+    uint8_t reason;     /* enum weir_reason; WEIR_REASON_NONE: it is not */
+    int16_t upgrade_to; /* with WEIR_REASON_PLAN: the next plan up that has the route; else -1 */
+    int64_t left_ns;    /* or WEIR_NEVER (ends) */
 };
 struct wr_bar wr_answer_bar(struct wr_engine *engine, const struct weir_request *request,
                             const struct wr_selection *selection, int64_t now);

@@ -231,7 +231,7 @@ static void ask(struct beginning *b, uint32_t which)
             ask_for(b, i);
 }
 
-static const struct wr_bar no_bar = {WEIR_REASON_NONE, 0};
+static const struct wr_bar no_bar = {WEIR_REASON_NONE, -1, 0};
 
 static void answer_ask(struct weir_answer *answer)
 {

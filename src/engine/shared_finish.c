@@ -244,6 +244,7 @@ static void begin_answer(const struct finishing *f, struct weir_answer *answer)
     answer->cost_units = p->cost;
     answer->decided_ns = f->now;
     answer->expires_ns = 0;
+    answer->upgrade_to = -1;
     for (unsigned i = 0; i < p->ballot.count; i++)
         wr_receipt_clear(&answer->receipts[i]);
 }

@@ -41,9 +41,10 @@ static inline uint64_t wr_lease_hash(const struct wr_engine *engine,
 
 /* Where what the store said of a lease is: in its bucket, which is in the cache when it is looked
  * at. Bits 12 and 13 are of the fingerprint, and the last to choose the bucket. */
-#define WR_TOLD_WHOLE (UINT64_C(1) << 12) /* units left there, and when the limit is whole again \
-                                           */
-#define WR_TOLD_NEXT (UINT64_C(1) << 13)  /* when the refused cost passes; else, one unit more */
+#define WR_TOLD_WHOLE                                                                           \
+    (UINT64_C(1) << 12)                  /* units left there, and when the limit is whole again \
+                                          */
+#define WR_TOLD_NEXT (UINT64_C(1) << 13) /* when the refused cost passes; else, one unit more */
 
 /* Remember |units| and |moment_ns| of the lease at |hash|, as |which|. */
 void wr_told_put(struct wr_engine *engine, uint64_t hash, uint64_t which, uint64_t word,

@@ -81,6 +81,20 @@ int weir_answer_headers(const struct weir *w, const struct weir_answer *answer, 
     return wr_fields_write(&standings, families, out, buffer, size);
 }
 
+/* The next plan up under which the limit of |verdict|, which refuses, allows more; -1: none. */
+static int better_plan(const struct weir *w, const struct weir_verdict *verdict)
+{
+    const struct wr_policy_limit *limit = wr_policy_limit(w->policy, verdict->limit);
+    int plan = wr_policy_upgrade(w->policy, verdict->plan);
+
+    if (verdict->reason == WEIR_REASON_MISSING)
+        return -1;
+    while (plan >= 0 && !limit->unlimited[plan] &&
+           limit->by[plan].units <= limit->by[verdict->plan].units)
+        plan = wr_policy_upgrade(w->policy, (size_t)plan);
+    return plan;
+}
+
 int weir_answer_problem(const struct weir *w, const struct weir_answer *answer, int status,
                         char *buffer, size_t size)
 {
@@ -90,6 +104,8 @@ int weir_answer_problem(const struct weir *w, const struct weir_answer *answer, 
                                  .retry_after_ns = answer->retry_after_ns,
                                  .documentation_url = settings->documentation_url,
                                  .upgrade_url = settings->upgrade_url};
+
+    int to = answer->reason == WEIR_REASON_PLAN ? answer->upgrade_to : -1;
 
     if (wr_policy_plan_count(w->policy) > 1)
         problem.plan = wr_policy_plan(w->policy, answer->plan);
@@ -105,7 +121,9 @@ int weir_answer_problem(const struct weir *w, const struct weir_answer *answer, 
         problem.limit = wr_policy_limit(w->policy, v->limit)->name;
         problem.quota_units = limit_of(w, v)->units;
         problem.window_ns = limit_of(w, v)->algo == WR_CONCURRENCY ? 0 : limit_of(w, v)->window_ns;
+        to = better_plan(w, v);
     }
+    problem.upgrade_to = to >= 0 ? wr_policy_plan(w->policy, (size_t)to) : NULL;
     return wr_problem_write(&problem, buffer, size);
 }
 

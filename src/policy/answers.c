@@ -164,8 +164,8 @@ static void read_headers(struct wr_loader *ld, const struct wr_yaml *value, void
     ld->policy->settings.header_families = families;
 }
 
-static void read_url(struct wr_loader *ld, const struct wr_yaml *value, const char *what,
-                     const char **out)
+bool wr_read_url(struct wr_loader *ld, const struct wr_yaml *value, const char *what,
+                 bool secretive, const char **out)
 {
     bool good = wr_is_text(value) && (strncmp(value->text, "https://", 8) == 0 ||
                                       strncmp(value->text, "http://", 7) == 0);
@@ -177,22 +177,24 @@ static void read_url(struct wr_loader *ld, const struct wr_yaml *value, const ch
         wr_error(ld, value,
                  "%s: expected a URL that begins with https:// or http:// and has no blanks or "
                  "quotes, found %s",
-                 what, wr_found(value).text);
-        return;
+                 what, secretive ? wr_found_kind(value) : wr_found(value).text);
+        return false;
     }
     *out = wr_keep(ld, value);
+    return *out != NULL;
 }
 
 static void read_documentation_url(struct wr_loader *ld, const struct wr_yaml *value, void *into)
 {
     (void)into;
-    read_url(ld, value, "documentation_url", &ld->policy->settings.documentation_url);
+    (void)wr_read_url(ld, value, "documentation_url", false,
+                      &ld->policy->settings.documentation_url);
 }
 
 static void read_upgrade_url(struct wr_loader *ld, const struct wr_yaml *value, void *into)
 {
     (void)into;
-    read_url(ld, value, "upgrade_url", &ld->policy->settings.upgrade_url);
+    (void)wr_read_url(ld, value, "upgrade_url", false, &ld->policy->settings.upgrade_url);
 }
 
 static void read_cors(struct wr_loader *ld, const struct wr_yaml *value, void *into)

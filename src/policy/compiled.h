@@ -37,7 +37,7 @@ struct wr_identity {
     bool trust_anyone;
 };
 
-enum wr_part_source { WR_BY_IP, WR_BY_ROUTE, WR_BY_METHOD, WR_BY_IDENTITY };
+enum wr_part_source { WR_BY_IP, WR_BY_ROUTE, WR_BY_METHOD, WR_BY_IDENTITY, WR_BY_CUSTOMER };
 
 struct wr_part_rule {
     uint8_t source;   /* enum wr_part_source */
@@ -56,6 +56,7 @@ struct wr_rule {
 
 struct wr_cost_rule {
     uint64_t methods;
+    uint64_t plans; /* a bit for each plan it is for */
     int64_t cost;
 };
 
@@ -73,14 +74,17 @@ struct wr_policy {
     uint16_t *pathless;    /* limits without a path, ascending */
     struct wr_cost_rule *costs;
     uint32_t *pathless_costs; /* ascending */
+    size_t common_cost_count; /* costs for all plans; those of single plans come after them, and
+                                 count before them */
     size_t limit_count, pathless_count, cost_count, pathless_cost_count;
 
     const char *plans[WR_POLICY_PLANS_MAX];
     size_t plan_count;
     unsigned default_plan;
     int8_t upgrades[WR_POLICY_PLANS_MAX]; /* the plan that each is upgraded to; -1 */
-    int plan_field;   /* header that names the plan, believed from trusted peers; -1 */
-    int key_identity; /* index of api_key where some keys have a plan of their own; -1 */
+    uint64_t listing_plans; /* a bit for each plan that has but the routes that it lists */
+    int plan_field;         /* header that names the plan, believed from trusted peers; -1 */
+    int key_identity;       /* index of api_key where some keys have a plan of their own; -1 */
 
     const char *fields[WR_POLICY_FIELDS_MAX];
     enum weir_field_kind field_kinds[WR_POLICY_FIELDS_MAX];

@@ -24,7 +24,8 @@ static void read_cost(struct wr_loader *ld, const struct wr_yaml *value, void *i
     (void)wr_read_int(ld, value, "cost", 0, WEIR_COST_MAX, &reading->rule->cost);
 }
 
-static void read_cost_rule(struct wr_loader *ld, const struct wr_yaml *node, uint32_t index)
+static void read_cost_rule(struct wr_loader *ld, const struct wr_yaml *node, uint32_t index,
+                           uint64_t plans)
 {
     static const struct wr_key keys[] = {{"match", read_cost_match}, {"cost", read_cost}};
     static const struct wr_map_spec spec = {"a cost", keys, sizeof keys / sizeof keys[0], false};
@@ -39,31 +40,51 @@ static void read_cost_rule(struct wr_loader *ld, const struct wr_yaml *node, uin
     if (!reading.has_cost)
         wr_error(ld, node, "expected cost: N beside match, found none");
     reading.rule->methods = reading.match.methods;
+    reading.rule->plans = plans;
     if (!reading.match.has_path)
         policy->pathless_costs[policy->pathless_cost_count++] = index;
 }
 
+/* |node|, or NULL where it is no list. */
+static const struct wr_yaml *cost_list(struct wr_loader *ld, const struct wr_yaml *node)
+{
+    if (node == NULL || node->kind == WR_YAML_LIST)
+        return node;
+    wr_error(ld, node, "costs: expected a list of {match, cost}, found %s", wr_found(node).text);
+    return NULL;
+}
+
+static uint32_t read_cost_list(struct wr_loader *ld, const struct wr_yaml *node, uint32_t index,
+                               uint64_t plans)
+{
+    if (node == NULL)
+        return index;
+    for (const struct wr_yaml *item = node->first; item != NULL; item = item->next)
+        read_cost_rule(ld, item, index++, plans);
+    return index;
+}
+
 void wr_read_costs(struct wr_loader *ld)
 {
-    const struct wr_yaml *node = ld->sections[WR_SECTION_COSTS];
+    const struct wr_yaml *common = cost_list(ld, ld->sections[WR_SECTION_COSTS]);
+    const struct wr_yaml *own[WR_POLICY_PLANS_MAX];
     struct wr_policy *policy = ld->policy;
+    size_t count = common != NULL ? common->count : 0;
+    uint32_t index;
 
-    if (node == NULL)
-        return;
-    if (node->kind != WR_YAML_LIST) {
-        wr_error(ld, node, "costs: expected a list of {match, cost}, found %s",
-                 wr_found(node).text);
-        return;
+    policy->common_cost_count = count;
+    for (size_t plan = 0; plan < policy->plan_count; plan++) {
+        own[plan] = cost_list(ld, ld->plan_bodies[plan].costs);
+        count += own[plan] != NULL ? own[plan]->count : 0;
     }
-    policy->costs = wr_region_take(ld->region, node->count, sizeof *policy->costs);
-    policy->pathless_costs =
-        wr_region_take(ld->region, node->count, sizeof *policy->pathless_costs);
+    policy->costs = wr_region_take(ld->region, count, sizeof *policy->costs);
+    policy->pathless_costs = wr_region_take(ld->region, count, sizeof *policy->pathless_costs);
     if (policy->costs == NULL || policy->pathless_costs == NULL)
         return;
-    policy->cost_count = node->count;
-    uint32_t index = 0;
-    for (const struct wr_yaml *item = node->first; item != NULL; item = item->next)
-        read_cost_rule(ld, item, index++);
+    policy->cost_count = count;
+    index = read_cost_list(ld, common, 0, UINT64_MAX);
+    for (size_t plan = 0; plan < policy->plan_count; plan++)
+        index = read_cost_list(ld, own[plan], index, UINT64_C(1) << plan);
 }
 
 /* ---- bans -------------------------------------------------------------------------------- */

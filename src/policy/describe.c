@@ -5,6 +5,8 @@
 
 #include "base/units.h"
 #include "policy/compiled.h"
+#include "policy/customers.h"
+#include "policy/quota.h"
 #include "policy/rate.h"
 
 #define SLOT_BYTES 16U
@@ -56,6 +58,8 @@ void wr_policy_describe_keys(const struct wr_policy *policy, size_t index, char 
         add(&w, "%s", i > 0 ? ", " : "");
         if (part->source == WR_BY_IDENTITY)
             add(&w, "%s%s", policy->identities[part->identity].name, missing[rule->when_missing]);
+        else if (part->source == WR_BY_CUSTOMER)
+            add(&w, "customer%s", missing[rule->when_missing]);
         else
             add(&w, "%s", sources[part->source]);
         if (part->source == WR_BY_IP && rule->prefix != 0)
@@ -71,6 +75,30 @@ static void add_duration(struct words *w, int64_t ns)
         add(w, "%lldms", (long long)(ns / WR_NS_PER_MS));
 }
 
+/* "1000 a day, Europe/Istanbul, then overage to 20000". */
+static void add_quota(struct words *w, const struct wr_policy *policy,
+                      const struct wr_policy_quota *quota, size_t plan)
+{
+    static const char *const pers[] = {
+        [WR_PER_DAY] = "day", [WR_PER_WEEK] = "week", [WR_PER_MONTH] = "month"};
+    const struct wr_policy_quota_plan *of = &quota->plan[plan];
+
+    add(w, "%lld a %s", (long long)of->limit, pers[quota->civil.per]);
+    if (quota->anchor_by_customer)
+        add(w, " from the customer's day");
+    else if (quota->civil.anchor > 1)
+        add(w, " from day %u", quota->civil.anchor);
+    add(w, ", %s", quota->zone);
+    if (of->on_exceed == WR_EXCEED_UPGRADE)
+        add(w, ", then upgrade to %s", policy->plans[of->upgrade_to]);
+    else if (of->on_exceed == WR_EXCEED_OVERAGE && of->most == WR_QUOTA_NO_CEILING)
+        add(w, ", then overage");
+    else if (of->on_exceed == WR_EXCEED_OVERAGE)
+        add(w, ", then overage to %lld", (long long)of->most);
+    else if (of->most > of->limit)
+        add(w, ", then a grace of %lld", (long long)(of->most - of->limit));
+}
+
 void wr_policy_describe_rate(const struct wr_policy *policy, size_t index, size_t plan, char *out,
                              size_t size)
 {
@@ -82,6 +110,10 @@ void wr_policy_describe_rate(const struct wr_policy *policy, size_t index, size_
         return;
     if (policy->limits[index].unlimited[plan]) {
         add(&w, "unlimited");
+        return;
+    }
+    if (policy->limits[index].quota != NULL) {
+        add_quota(&w, policy, policy->limits[index].quota, plan);
         return;
     }
     limit = &policy->limits[index].by[plan];
@@ -115,6 +147,34 @@ void wr_policy_describe_shared(const struct wr_policy *policy, size_t index, cha
         add(&w, "its part here");
     else
         add(&w, "%s", limit->when_gone == WR_GONE_OPEN ? "open" : "closed");
+}
+
+void wr_policy_describe_customers(const struct wr_policy *policy, char *out, size_t size)
+{
+    const struct wr_policy_customers *customers = policy->settings.customers;
+    struct words w = words_in(out, size);
+
+    if (customers == NULL)
+        return;
+    add(&w, "by ");
+    for (unsigned i = 0; i < customers->by_count; i++)
+        add(&w, "%s%s", i > 0 ? ", " : "", customers->by[i]);
+    add(&w, "; room for %u in %s; the ledger at most ", customers->room, customers->directory);
+    add_duration(&w, customers->flush_ns);
+    add(&w, " behind");
+}
+
+void wr_policy_describe_plan(const struct wr_policy *policy, size_t plan, char *out, size_t size)
+{
+    struct words w = words_in(out, size);
+
+    if (plan >= policy->plan_count)
+        return;
+    add(&w, "%s", policy->plans[plan]);
+    if (plan == policy->default_plan)
+        add(&w, " (default)");
+    if (policy->upgrades[plan] >= 0)
+        add(&w, " -> %s", policy->plans[policy->upgrades[plan]]);
 }
 
 void wr_policy_describe_store(const struct wr_policy *policy, char *out, size_t size)

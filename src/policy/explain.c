@@ -62,14 +62,17 @@ static void match_paths(const struct wr_policy *policy, struct weir_slice text,
 /* ---- reasons -------------------------------------------------------------------------------- */
 
 static const char *missing_identity(const struct wr_policy *policy, size_t limit,
-                                    const struct weir_request *request, bool trusted)
+                                    const struct weir_request *request,
+                                    const struct wr_selection *selection)
 {
     const struct wr_rule *rule = &policy->rules[limit];
 
     for (unsigned i = 0; i < rule->parts; i++) {
+        if (rule->part[i].source == WR_BY_CUSTOMER && !selection->customer_known)
+            return "customer";
         const struct wr_identity *identity = &policy->identities[rule->part[i].identity];
         if (rule->part[i].source == WR_BY_IDENTITY &&
-            wr_identity_value(identity, request, trusted).len == 0)
+            wr_identity_value(identity, request, selection->peer_trusted).len == 0)
             return identity->name;
     }
     return NULL;
@@ -87,7 +90,6 @@ static uint64_t method_bit(const struct wr_policy *policy, struct weir_slice met
 void wr_policy_explain(const struct wr_policy *policy, const struct weir_request *request,
                        const struct wr_selection *selection, struct wr_match_reason *out)
 {
-    bool trusted = wr_policy_trusts(policy, request->peer);
     uint64_t method = method_bit(policy, request->method);
     size_t matching = 0, at = 0;
 
@@ -104,13 +106,27 @@ void wr_policy_explain(const struct wr_policy *policy, const struct weir_request
             reason->why = WR_NO_LIMIT;
             continue;
         }
-        reason->missing = missing_identity(policy, i, request, trusted);
+        reason->missing = missing_identity(policy, i, request, selection);
         if (at < selection->count && selection->selected[at].limit == i)
             at++;
         else
             reason->why = matching >= WEIR_LIMITS_MAX ? WR_BEYOND_MAX : WR_KEY_SKIPPED;
         matching++;
     }
+}
+
+int wr_policy_cost_rule(const struct wr_policy *policy, int32_t rule, size_t *index)
+{
+    size_t first = (size_t)rule;
+
+    *index = (size_t)rule;
+    if (*index < policy->common_cost_count || *index >= policy->cost_count)
+        return -1;
+    while (first > policy->common_cost_count &&
+           policy->costs[first - 1].plans == policy->costs[rule].plans)
+        first--;
+    *index -= first;
+    return __builtin_ctzll(policy->costs[rule].plans);
 }
 
 size_t wr_policy_identity_count(const struct wr_policy *policy)

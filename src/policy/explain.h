@@ -28,6 +28,10 @@ struct wr_match_reason {
 void wr_policy_explain(const struct wr_policy *policy, const struct weir_request *request,
                        const struct wr_selection *selection, struct wr_match_reason *out);
 
+/* Where the rule selection.cost_rule stands: the index of its plan, or -1 for those of all, and
+ * which of them it is, from 0. */
+int wr_policy_cost_rule(const struct wr_policy *policy, int32_t rule, size_t *index);
+
 size_t wr_policy_identity_count(const struct wr_policy *policy);
 const char *wr_policy_identity(const struct wr_policy *policy, size_t index);
 
@@ -69,14 +73,15 @@ struct wr_named_key {
     struct wr_selected selected;
     unsigned given; /* parts, a bit each */
     struct wr_ip ip[WEIR_KEY_PARTS_MAX];
+    uint64_t customer[WEIR_KEY_PARTS_MAX];
 };
 
 void wr_named_key_begin(struct wr_named_key *key, unsigned limit);
 
 /* The part called |name| is |value|: of "ip" an address (the network that it is counted by is
- * found) or a host name, else the value as it stands; "IDENTITY@ip" is the address that stands in
- * for a missing value. |value| is borrowed for the life of |key|. Returns NULL, or a static text
- * that says what is wrong. */
+ * found) or a host name, of "customer" his id in digits, else the value as it stands; "IDENTITY@ip"
+ * is the address that stands in for a missing value. |value| is borrowed for the life of |key|.
+ * Returns NULL, or a static text that says what is wrong. */
 const char *wr_named_key_give(const struct wr_policy *policy, struct wr_named_key *key,
                               struct weir_slice name, struct weir_slice value);
 

@@ -1,4 +1,5 @@
-/* limit_rates.c - the rates of one limit: one for all plans, or a map from plans to rates.
+/* limit_rates.c - the rates of one limit: one for all plans, or a map from plans to rates, or what
+ * the section `plans` says.
  *
  * Invariants:
  *   1. by[] and unlimited[] have an entry for every plan; where a plan is not named, the default
@@ -10,34 +11,82 @@
 #include "policy/limit_reading.h"
 #include "policy/rate.h"
 
-/* The value for |plan|: of a map its entry, or the default plan's; else |node| itself. NULL: there
- * is none. */
-static const struct wr_yaml *value_for(const struct wr_policy *policy, const struct wr_yaml *node,
-                                       size_t plan)
+/* What is said of |plan| itself. */
+static const struct wr_yaml *own_value(struct wr_loader *ld, const struct wr_limit_reading *reading,
+                                       const struct wr_yaml *node, size_t plan)
 {
-    const struct wr_yaml *fallback = NULL;
+    const struct wr_yaml *said = wr_plan_says(ld, plan, reading->limit->name, false);
 
-    if (node->kind != WR_YAML_MAP)
-        return node;
-    for (const struct wr_yaml *value = node->first; value != NULL; value = value->next) {
-        int named = wr_find_plan(policy, wr_slice_of(value->key));
-        if (named == (int)plan)
+    if (said != NULL || node->kind != WR_YAML_MAP)
+        return said;
+    for (const struct wr_yaml *value = node->first; value != NULL; value = value->next)
+        if (strcmp(value->key->text, ld->policy->plans[plan]) == 0)
             return value;
-        if (named == (int)policy->default_plan)
-            fallback = value;
+    return NULL;
+}
+
+const struct wr_yaml *wr_value_for(struct wr_loader *ld, const struct wr_limit_reading *reading,
+                                   const struct wr_yaml *node, size_t plan)
+{
+    const struct wr_yaml *own = own_value(ld, reading, node, plan);
+
+    if (own != NULL)
+        return own;
+    return node->kind != WR_YAML_MAP ? node
+                                     : own_value(ld, reading, node, ld->policy->default_plan);
+}
+
+void wr_find_in_plans(struct wr_loader *ld, const struct wr_yaml *node,
+                      struct wr_limit_reading *reading)
+{
+    const struct wr_yaml *said = NULL;
+    struct wr_yaml *nothing;
+    size_t at;
+    int64_t places;
+
+    for (size_t plan = 0; plan < ld->policy->plan_count && said == NULL; plan++)
+        said = wr_plan_says(ld, plan, reading->limit->name, false);
+    if (said == NULL)
+        return;
+    nothing = wr_region_take(ld->scratch, 1, sizeof *nothing);
+    if (nothing == NULL)
+        return;
+    *nothing = (struct wr_yaml){
+        .kind = WR_YAML_MAP, .line = node->line, .column = node->column, .key = node};
+    if (wr_is_text(said) && wr_count_parse(wr_slice_of(said), INT64_MAX, &places, &at) == NULL)
+        reading->concurrent = nothing;
+    else
+        reading->rate = nothing;
+}
+
+/* All scalars that are values of a limit: of a map its values, or the node itself; then what stands
+ * in `plans`. */
+struct values {
+    struct wr_loader *ld;
+    const char *name; /* of the limit */
+    const struct wr_yaml *node;
+    const struct wr_yaml *next; /* of node */
+    size_t plan;
+};
+
+static struct values values_of(struct wr_loader *ld, const struct wr_limit_reading *reading,
+                               const struct wr_yaml *node)
+{
+    return (struct values){ld, reading->limit->name, node,
+                           node->kind == WR_YAML_MAP ? node->first : node, 0};
+}
+
+static const struct wr_yaml *next_value(struct values *v)
+{
+    const struct wr_yaml *value = v->next;
+
+    if (value != NULL) {
+        v->next = v->node->kind == WR_YAML_MAP ? value->next : NULL;
+        return value;
     }
-    return fallback;
-}
-
-/* The scalars of |node|: of a map its values, or itself. */
-static const struct wr_yaml *first_rate(const struct wr_yaml *node)
-{
-    return node->kind == WR_YAML_MAP ? node->first : node;
-}
-
-static const struct wr_yaml *next_rate(const struct wr_yaml *node, const struct wr_yaml *rate)
-{
-    return node->kind == WR_YAML_MAP ? rate->next : NULL;
+    while (value == NULL && v->plan < v->ld->policy->plan_count)
+        value = wr_plan_says(v->ld, v->plan++, v->name, false);
+    return value;
 }
 
 /* Read one rate. False after an error. */
@@ -61,12 +110,12 @@ static bool read_one_rate(struct wr_loader *ld, const struct wr_yaml *node, stru
 
 bool wr_settle_algorithm(struct wr_loader *ld, struct wr_limit_reading *reading)
 {
-    const struct wr_yaml *node = reading->rate;
+    struct values values = values_of(ld, reading, reading->rate);
     enum wr_algo implied = 0;
     bool ok = true;
 
-    for (const struct wr_yaml *item = first_rate(node); item != NULL;
-         item = next_rate(node, item)) {
+    for (const struct wr_yaml *item = next_value(&values); item != NULL;
+         item = next_value(&values)) {
         struct wr_rate rate;
         enum wr_algo wants;
         if (!read_one_rate(ld, item, &rate)) {
@@ -140,10 +189,11 @@ static bool make_one(struct wr_loader *ld, const struct wr_limit_reading *readin
 static bool check_ranges(struct wr_loader *ld, const struct wr_limit_reading *reading,
                          const struct wr_yaml *node)
 {
+    struct values values = values_of(ld, reading, node);
     struct wr_limit limit;
     bool unlimited, ok = true;
 
-    for (const struct wr_yaml *item = first_rate(node); item != NULL; item = next_rate(node, item))
+    for (const struct wr_yaml *item = next_value(&values); item != NULL; item = next_value(&values))
         ok = make_one(ld, reading, item, &limit, &unlimited) && ok;
     return ok;
 }
@@ -158,7 +208,7 @@ void wr_make_plans(struct wr_loader *ld, struct wr_limit_reading *reading,
     if (by == NULL || unlimited == NULL || !check_ranges(ld, reading, node))
         return;
     for (size_t plan = 0; plan < policy->plan_count; plan++) {
-        const struct wr_yaml *value = value_for(policy, node, plan);
+        const struct wr_yaml *value = wr_value_for(ld, reading, node, plan);
         if (value == NULL) {
             wr_error(ld, node,
                      "expected a value for plan \"%s\", or one for the default plan, \"%s\", "

@@ -65,10 +65,18 @@ static bool read_part(struct wr_loader *ld, const struct wr_yaml *item, struct w
             return true;
         }
     }
+    if (strcmp(item->text, "customer") == 0 && ld->sections[WR_SECTION_CUSTOMERS] != NULL) {
+        *part = (struct wr_part_rule){.source = WR_BY_CUSTOMER};
+        return true;
+    }
     identity = wr_find_identity(policy, wr_slice_of(item));
     if (identity >= 0) {
         *part = (struct wr_part_rule){WR_BY_IDENTITY, (uint8_t)identity};
         return true;
+    }
+    if (strcmp(item->text, "customer") == 0) {
+        wr_error(ld, item, "by: customer: expected a section customers in the policy, found none");
+        return false;
     }
     if (strcmp(item->text, "path") == 0) {
         wr_error(ld, item,
@@ -129,6 +137,12 @@ static void read_rate(struct wr_loader *ld, const struct wr_yaml *value, void *i
     ((struct wr_limit_reading *)into)->rate = value;
 }
 
+static void read_quota(struct wr_loader *ld, const struct wr_yaml *value, void *into)
+{
+    (void)ld;
+    ((struct wr_limit_reading *)into)->quota = value;
+}
+
 static void read_concurrent(struct wr_loader *ld, const struct wr_yaml *value, void *into)
 {
     (void)ld;
@@ -179,7 +193,10 @@ static void read_mode(struct wr_loader *ld, const struct wr_yaml *value, void *i
 
 static void read_count_denied(struct wr_loader *ld, const struct wr_yaml *value, void *into)
 {
-    (void)wr_read_bool(ld, value, "count_denied", &((struct wr_limit_reading *)into)->count_denied);
+    struct wr_limit_reading *reading = into;
+
+    reading->count_denied_at = value;
+    (void)wr_read_bool(ld, value, "count_denied", &reading->count_denied);
 }
 
 static void read_prefix(struct wr_loader *ld, const struct wr_yaml *value, void *into)
@@ -225,14 +242,21 @@ static void settle(struct wr_loader *ld, const struct wr_yaml *node,
 
     if (reading->limit->name == NULL && node->kind == WR_YAML_MAP)
         reading->limit->name = "";
-    if (reading->concurrent != NULL)
+    if (reading->rate == NULL && reading->concurrent == NULL && reading->quota == NULL)
+        wr_find_in_plans(ld, node, reading);
+    if (reading->quota != NULL)
+        wr_settle_quota(ld, node, reading);
+    else if (reading->concurrent != NULL)
         settle_concurrency(ld, reading);
     else if (reading->rate != NULL)
         settle_rate(ld, reading);
     else
-        wr_error(ld, node, "expected rate: N/UNIT or concurrent: N in a limit, found neither");
+        wr_error(ld, node,
+                 "expected rate: N/UNIT, concurrent: N or quota: {limit: N, per: day} in a limit, "
+                 "found none");
     for (size_t i = 0; i < reading->rule->parts; i++)
-        identity = identity || reading->rule->part[i].source == WR_BY_IDENTITY;
+        identity = identity || reading->rule->part[i].source == WR_BY_IDENTITY ||
+                   reading->rule->part[i].source == WR_BY_CUSTOMER;
     if (reading->when_missing != NULL && !identity)
         wr_warning(ld, reading->when_missing->key,
                    "when_missing has no effect: nothing in by can be missing");
@@ -249,6 +273,7 @@ static void read_limit(struct wr_loader *ld, const struct wr_yaml *node, uint32_
         {"by", read_by},
         {"when_missing", read_when_missing},
         {"rate", read_rate},
+        {"quota", read_quota},
         {"algorithm", read_algorithm},
         {"concurrent", read_concurrent},
         {"hold", read_hold},

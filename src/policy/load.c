@@ -41,6 +41,8 @@ SECTION_READER(on_listen, WR_SECTION_LISTEN)
 SECTION_READER(on_envoy, WR_SECTION_ENVOY)
 SECTION_READER(on_store, WR_SECTION_STORE)
 SECTION_READER(on_log, WR_SECTION_LOG)
+SECTION_READER(on_customers, WR_SECTION_CUSTOMERS)
+SECTION_READER(on_plans, WR_SECTION_PLANS)
 
 static void read_version(struct wr_loader *ld)
 {
@@ -65,6 +67,7 @@ static void read_policy(struct wr_loader *ld, const struct wr_yaml *root)
         {"costs", on_costs},           {"limits", on_limits}, {"bans", on_bans},
         {"answers", on_answers},       {"routes", on_routes}, {"listen", on_listen},
         {"envoy_ratelimit", on_envoy}, {"store", on_store},   {"log", on_log},
+        {"customers", on_customers},   {"plans", on_plans},
     };
     static const struct wr_map_spec spec = {"a policy", keys, sizeof keys / sizeof keys[0], false};
 
@@ -80,11 +83,15 @@ static void read_policy(struct wr_loader *ld, const struct wr_yaml *root)
     wr_read_listen(ld);
     wr_read_log(ld);
     wr_read_identity(ld);
+    wr_read_plan_list(ld);
     wr_read_plans(ld);
+    wr_read_customers(ld);
     wr_read_store(ld);
     wr_read_limits(ld);
+    wr_check_plan_values(ld);
     wr_read_costs(ld);
     wr_read_routes(ld);
+    wr_read_plan_routes(ld);
     wr_read_bans(ld);
     wr_read_envoy(ld);
     wr_settle_lists(ld);

@@ -11,20 +11,6 @@
 #include "policy/compiled.h"
 #include "policy/yaml.h"
 
-struct wr_loader {
-    struct wr_policy *policy;
-    struct wr_region *region;  /* of the policy */
-    struct wr_region *scratch; /* of the tree: freed after loading */
-    struct wr_diag *diag;
-    const char *path;                   /* of the policy; NULL: it is in no file */
-    const struct wr_yaml *sections[16]; /* top-level values, enum wr_section; NULL: not given */
-    struct wr_table names;              /* for finding names given twice, in scratch */
-    const struct wr_yaml **limit_nodes; /* where each limit is written, in scratch */
-    uint64_t rated_plans;               /* bit: some limit has a rate for the plan */
-    const struct wr_yaml *identity_nodes[WR_IDENTITIES_MAX]; /* and each identity */
-    bool share_all;                                          /* store.shared */
-};
-
 enum wr_section {
     WR_SECTION_VERSION,
     WR_SECTION_ARENA,
@@ -38,11 +24,49 @@ enum wr_section {
     WR_SECTION_ENVOY,
     WR_SECTION_STORE,
     WR_SECTION_LOG,
+    WR_SECTION_CUSTOMERS,
+    WR_SECTION_PLANS,
     WR_SECTIONS
 };
 
+/* What a plan of the section `plans` says, where it stands; NULL: nothing. */
+struct wr_plan_body {
+    const struct wr_yaml *limits, *quotas, *costs, *routes, *upgrade_to;
+};
+
+/* What a plan says of a limit. */
+struct wr_plan_value {
+    const struct wr_yaml *value;
+    bool quota; /* it stands under `quotas` */
+    bool used;
+};
+
+struct wr_loader {
+    struct wr_policy *policy;
+    struct wr_region *region;  /* of the policy */
+    struct wr_region *scratch; /* of the tree: freed after loading */
+    struct wr_diag *diag;
+    const char *path; /* of the policy; NULL: it is in no file */
+    const struct wr_yaml
+        *sections[WR_SECTIONS];         /* top-level values, enum wr_section; NULL: not given */
+    struct wr_table names;              /* for finding names given twice, in scratch */
+    const struct wr_yaml **limit_nodes; /* where each limit is written, in scratch */
+    uint64_t rated_plans;               /* bit: some limit has a rate for the plan */
+    const struct wr_yaml *identity_nodes[WR_IDENTITIES_MAX]; /* and each identity */
+    bool share_all;                                          /* store.shared */
+    struct wr_plan_body plan_bodies[WR_POLICY_PLANS_MAX];    /* of the section `plans` */
+    struct wr_plan_value *plan_values;                       /* in scratch */
+    uint32_t plan_value_count;
+};
+
 /* Tags in loader->names. */
-enum { WR_NAME_LIMIT = 1, WR_NAME_FIELD_HEADER, WR_NAME_FIELD_KEY, WR_NAME_BANNED };
+enum {
+    WR_NAME_LIMIT = 1,
+    WR_NAME_FIELD_HEADER,
+    WR_NAME_FIELD_KEY,
+    WR_NAME_BANNED,
+    WR_NAME_PLAN_VALUE = 16, /* + plan: a limit's name -> index in plan_values */
+};
 
 /* ---- messages ---------------------------------------------------------------------------- */
 
@@ -135,7 +159,11 @@ void wr_read_listen(struct wr_loader *ld);
 void wr_read_log(struct wr_loader *ld);
 void wr_read_identity(struct wr_loader *ld);
 void wr_read_plan(struct wr_loader *ld, const struct wr_yaml *value); /* of identity; or NULL */
-void wr_read_plans(struct wr_loader *ld); /* all names in the rates of limits */
+void wr_read_plan_list(struct wr_loader *ld); /* the section `plans`: what stands where */
+void wr_read_plans(struct wr_loader *ld);     /* all names in the rates of limits */
+void wr_read_customers(struct wr_loader *ld);
+void wr_read_plan_routes(struct wr_loader *ld);
+void wr_check_plan_values(struct wr_loader *ld); /* once the limits are read */
 void wr_read_store(struct wr_loader *ld);
 void wr_read_limits(struct wr_loader *ld);
 void wr_read_costs(struct wr_loader *ld);
@@ -144,6 +172,7 @@ void wr_read_bans(struct wr_loader *ld);
 void wr_read_envoy(struct wr_loader *ld);
 void wr_settle_lists(struct wr_loader *ld); /* arena_log_percent, by what the limits need */
 void wr_warn(struct wr_loader *ld);         /* of a policy without errors */
+void wr_warn_quotas(struct wr_loader *ld);  /* a part of it */
 
 /* Read the file at |path|, a policy or one it names. |*text| is to be freed. Returns 0, or
  * WEIR_EIO, reported, or WEIR_ENOMEM. */
@@ -178,7 +207,15 @@ bool wr_read_store_address(struct wr_loader *ld, const struct wr_yaml *value, co
 bool wr_read_store_url(struct wr_loader *ld, const struct wr_yaml *value,
                        struct wr_policy_store *store);
 
-/* The index of the plan |name|, added if new; -1 after an error. */
+/* https://... or http://...; not quoted if |secretive|. False after an error. */
+bool wr_read_url(struct wr_loader *ld, const struct wr_yaml *value, const char *what,
+                 bool secretive, const char **out);
+
+/* What plan |plan| says of the limit called |name|, under `quotas` or `limits`; NULL: nothing. */
+const struct wr_yaml *wr_plan_says(struct wr_loader *ld, size_t plan, const char *name, bool quota);
+
+/* The index of the plan |name|, added if new; -1 after an error, as a name is that the section
+ * `plans`, where there is one, does not have. */
 int wr_add_plan(struct wr_loader *ld, const struct wr_yaml *at, const char *name);
 int wr_find_plan(const struct wr_policy *policy, struct weir_slice name);
 

@@ -15,7 +15,13 @@
 #define WR_PATTERN_BYTES_MAX 1024  /* of its text */
 
 /* What a pattern is given for. */
-enum wr_pattern_use { WR_USE_LIMIT, WR_USE_COST, WR_USE_ROUTE };
+enum wr_pattern_use {
+    WR_USE_LIMIT,
+    WR_USE_COST,
+    WR_USE_ROUTE,
+    WR_USE_PLAN_DENY,  /* the plan does not have it */
+    WR_USE_PLAN_ALLOW, /* the plan has it, and only what it has so */
+};
 
 /* One pattern that ends at a node. */
 struct wr_pattern_end {
@@ -26,7 +32,7 @@ struct wr_pattern_end {
     const char
         *shape;     /* one byte a segment and a last one: strcmp orders the more specific first */
     uint32_t rank;  /* over all patterns: 0 is the most specific; known after wr_tree_finish */
-    uint32_t index; /* which limit, cost or route */
+    uint32_t index; /* which limit, cost, route or plan */
     enum wr_pattern_use use;
 };
 

@@ -6,13 +6,17 @@
 
 #include "policy/compiled.h"
 #include "policy/explain.h"
+#include "policy/rate.h"
 
 /* ---- what limits say ----------------------------------------------------------------------- */
 
 const char *wr_policy_part(const struct wr_policy *policy, size_t limit, unsigned part,
                            bool *identity)
 {
-    static const char *const sources[] = {"ip", "route", "method"};
+    static const char *const sources[] = {[WR_BY_IP] = "ip",
+                                          [WR_BY_ROUTE] = "route",
+                                          [WR_BY_METHOD] = "method",
+                                          [WR_BY_CUSTOMER] = "customer"};
     const struct wr_part_rule *rule;
 
     if (identity != NULL)
@@ -130,6 +134,26 @@ static void give_address(const struct wr_policy *policy, struct wr_named_key *ke
     }
 }
 
+/* The id of a customer, in digits. */
+static bool read_id(struct weir_slice value, uint64_t *id)
+{
+    int64_t digits;
+    size_t at;
+
+    *id = 0;
+    if (value.len == 0 || wr_count_parse(value, INT64_MAX, &digits, &at) != NULL)
+        return false;
+    *id = (uint64_t)digits;
+    return true;
+}
+
+static void give_customer(struct wr_named_key *key, unsigned part, struct weir_slice value)
+{
+    (void)read_id(value, &key->customer[part]);
+    key->selected.part[part] = (struct wr_key_part){
+        {(const char *)&key->customer[part], sizeof key->customer[part]}, WR_PART_CUSTOMER};
+}
+
 /* Can it be the name of a host, as peers in logs have them? */
 static bool is_host(struct weir_slice value)
 {
@@ -155,11 +179,14 @@ static const char *wrong_value(const struct wr_policy *policy, enum wr_part_sour
                                bool standing_in, struct weir_slice value)
 {
     struct wr_ip ip;
+    uint64_t id;
 
     if (value.len == 0 && source != WR_BY_ROUTE)
         return "expected a value";
     if ((standing_in || source == WR_BY_IP) && !read_address(value, &ip) && !is_host(value))
         return "expected an address, or the name of a host";
+    if (source == WR_BY_CUSTOMER && !standing_in && !read_id(value, &id))
+        return "expected the number of a customer";
     if (source == WR_BY_ROUTE && !is_pattern(policy, value))
         return "expected a pattern as the policy writes it, or nothing: paths that none matches";
     return NULL;
@@ -173,7 +200,8 @@ const char *wr_named_key_give(const struct wr_policy *policy, struct wr_named_ke
     for (unsigned i = 0; i < rule->parts; i++) {
         bool identity;
         const char *part = wr_policy_part(policy, key->selected.limit, i, &identity), *wrong;
-        bool standing_in = identity && is_named(name, part, true);
+        bool customer = rule->part[i].source == WR_BY_CUSTOMER;
+        bool standing_in = (identity || customer) && is_named(name, part, true);
         if (!standing_in && !is_named(name, part, false))
             continue;
         if ((key->given >> i & 1) != 0)
@@ -185,6 +213,8 @@ const char *wr_named_key_give(const struct wr_policy *policy, struct wr_named_ke
             return wrong;
         if (standing_in || rule->part[i].source == WR_BY_IP)
             give_address(policy, key, i, value, standing_in);
+        else if (customer)
+            give_customer(key, i, value);
         else
             key->selected.part[i] = (struct wr_key_part){value, WR_PART_VALUE};
         key->given |= 1U << i;

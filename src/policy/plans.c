@@ -1,7 +1,8 @@
 /* plans.c - the section `identity.plan`: which plan a caller has.
  *
  * A plan is a number from 0; number 0 is the default one. Plans are known by being named: as the
- * default, for a key, or in the rates of a limit.
+ * default, for a key, or in the rates of a limit; or, where there is one, in the section `plans`
+ * (plan_list.c), and then all those must be there.
  *
  * Invariants:
  *   1. No message quotes a key of plan.keys: it is a secret of a caller.
@@ -19,7 +20,30 @@ int wr_find_plan(const struct wr_policy *policy, struct weir_slice name)
     return entry != NULL ? (int)entry->value : -1;
 }
 
-int wr_add_plan(struct wr_loader *ld, const struct wr_yaml *at, const char *name)
+/* Where there is a section `plans`, is |name| in it? */
+static bool is_listed(struct wr_loader *ld, const struct wr_yaml *at, const char *name)
+{
+    const struct wr_yaml *list = ld->sections[WR_SECTION_PLANS];
+    const char *names[WR_POLICY_PLANS_MAX], *near;
+    size_t count = 0;
+
+    if (list == NULL || list->kind != WR_YAML_MAP)
+        return true;
+    for (const struct wr_yaml *value = list->first; value != NULL; value = value->next) {
+        if (strcmp(value->key->text, name) == 0)
+            return true;
+        if (count < WR_POLICY_PLANS_MAX)
+            names[count++] = value->key->text;
+    }
+    near = wr_nearest(name, names, count, sizeof names[0]);
+    if (near != NULL) /* near a name of a plan, so it is no key that stands on the wrong side */
+        wr_error(ld, at, "expected one of plans, found \"%.40s\" (did you mean %s?)", name, near);
+    else
+        wr_error(ld, at, "expected one of plans, found another");
+    return false;
+}
+
+static int add_plan(struct wr_loader *ld, const struct wr_yaml *at, const char *name)
 {
     struct wr_policy *policy = ld->policy;
     struct weir_slice slice = {name, strlen(name)};
@@ -39,6 +63,15 @@ int wr_add_plan(struct wr_loader *ld, const struct wr_yaml *at, const char *name
     policy->plans[policy->plan_count] = slice.ptr;
     policy->upgrades[policy->plan_count] = -1;
     return (int)policy->plan_count++;
+}
+
+int wr_add_plan(struct wr_loader *ld, const struct wr_yaml *at, const char *name)
+{
+    int known = wr_find_plan(ld->policy, (struct weir_slice){name, strlen(name)});
+
+    if (known >= 0)
+        return known;
+    return is_listed(ld, at, name) ? add_plan(ld, at, name) : -1;
 }
 
 struct plan_reading {
@@ -115,7 +148,9 @@ void wr_read_plan(struct wr_loader *ld, const struct wr_yaml *value)
     if (reading.default_plan != NULL)
         (void)wr_read_name(ld, reading.default_plan, "default", &name);
     ld->policy->default_plan = 0;
-    (void)wr_add_plan(ld, value, name);
+    if (reading.default_plan != NULL)
+        (void)is_listed(ld, reading.default_plan, name);
+    (void)add_plan(ld, value, name);
     if (reading.keys != NULL)
         add_keys(ld, reading.keys);
 }
@@ -139,6 +174,17 @@ static void add_names(struct wr_loader *ld, const struct wr_yaml *rates)
     }
 }
 
+/* Those in the values of a quota that may differ by plan. */
+static void add_quota_names(struct wr_loader *ld, const struct wr_yaml *quota)
+{
+    static const char *const by_plan[] = {"limit", "on_exceed", "grace", "ceiling"};
+
+    for (const struct wr_yaml *value = quota->first; value != NULL; value = value->next)
+        for (size_t i = 0; i < sizeof by_plan / sizeof by_plan[0]; i++)
+            if (strcmp(value->key->text, by_plan[i]) == 0)
+                add_names(ld, value);
+}
+
 void wr_read_plans(struct wr_loader *ld)
 {
     const struct wr_yaml *limits = ld->sections[WR_SECTION_LIMITS];
@@ -152,5 +198,7 @@ void wr_read_plans(struct wr_loader *ld)
             if (strcmp(value->key->text, "rate") == 0 ||
                 strcmp(value->key->text, "concurrent") == 0)
                 add_names(ld, value);
+            else if (strcmp(value->key->text, "quota") == 0 && value->kind == WR_YAML_MAP)
+                add_quota_names(ld, value);
     }
 }

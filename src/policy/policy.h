@@ -181,6 +181,11 @@ void wr_policy_describe_rate(const struct wr_policy *policy, size_t index, size_
 /* "shared, leased; store gone: 1/3 of it here". Empty for a limit that is not shared. */
 void wr_policy_describe_shared(const struct wr_policy *policy, size_t index, char *out,
                                size_t size);
+/* "by api_key; room for 65536 in /run/weir/arena.customers; the ledger at most 1s behind". Empty
+ * without customers. */
+void wr_policy_describe_customers(const struct wr_policy *policy, char *out, size_t size);
+/* "free (default) -> pro". */
+void wr_policy_describe_plan(const struct wr_policy *policy, size_t plan, char *out, size_t size);
 /* "redis 10.0.0.1:6379; deadline 20ms". Empty without a store. Nothing secret. */
 void wr_policy_describe_store(const struct wr_policy *policy, char *out, size_t size);
 
@@ -235,10 +240,11 @@ struct wr_customer_finder {
 struct wr_selection {
     unsigned plan;
     uint8_t plan_from;   /* enum wr_plan_from */
-    int32_t cost_rule;   /* index in the policy's costs of the rule that matches; -1: none */
+    int32_t cost_rule;   /* the cost that matches, see wr_policy_cost_rule; -1: none */
     int64_t cost;        /* the request's own, that rule's, or 1 */
     bool banned;         /* the caller is, or its customer is suspended */
     bool plan_excludes;  /* the plan excludes the route: refused, WEIR_REASON_PLAN */
+    int16_t plan_wanted; /* then: the next plan on the way up that has it; -1: none has */
     bool customer_known; /* then: */
     struct wr_customer_seen customer;
     bool over_max; /* more than WEIR_LIMITS_MAX limits match: the first ones are taken */

@@ -130,8 +130,7 @@ static const char *take_unit(struct scan *s, int64_t *ns)
         if (*ns > 0)
             return NULL;
         s->p = start;
-        return "calendar months and years belong to quotas, which this version does not have: "
-               "write 30d";
+        return "months and years have no fixed length: write 30d, or a quota per month";
     }
     s->p = start;
     return "expected a unit: second, minute, hour, day or week (ms, s, m, h, d, w)";

@@ -36,6 +36,7 @@ struct selecting {
     uint64_t method;                    /* its bit */
     uint32_t resolved;                  /* bit: identities[] below is filled */
     uint32_t cost_rule;                 /* the first one that matches; cost_count: none */
+    uint64_t included;                  /* plans that have the route, a bit each */
     const struct wr_pattern_end *route; /* the most specific pattern that matched; or NULL */
     uint32_t count;
     bool over_max;
@@ -214,14 +215,29 @@ static void keep_limit(struct selecting *s, uint16_t limit, const struct wr_patt
     s->count++;
 }
 
+/* A plan's own costs come before those of all. */
+static uint32_t cost_order(const struct wr_policy *policy, uint32_t rule)
+{
+    uint32_t common = (uint32_t)policy->common_cost_count;
+
+    return rule >= common ? rule - common : rule + ((uint32_t)policy->cost_count - common);
+}
+
 static void keep_cost(struct selecting *s, uint32_t rule)
 {
-    if (rule < s->cost_rule && (s->policy->costs[rule].methods & s->method) != 0)
+    const struct wr_policy *policy = s->policy;
+    const struct wr_cost_rule *cost = &policy->costs[rule];
+
+    if ((cost->methods & s->method) == 0 || (cost->plans >> s->out->plan & 1) == 0)
+        return;
+    if (s->cost_rule == policy->cost_count ||
+        cost_order(policy, rule) < cost_order(policy, s->cost_rule))
         s->cost_rule = rule;
 }
 
 static void walk_path(struct selecting *s, const struct wr_path *path)
 {
+    uint64_t allowed = ~s->policy->listing_plans, denied = 0;
     struct wr_walk walk;
     const struct wr_tree_node *node;
 
@@ -234,8 +250,15 @@ static void walk_path(struct selecting *s, const struct wr_path *path)
                 keep_limit(s, (uint16_t)end->index, end);
             else if (end->use == WR_USE_COST)
                 keep_cost(s, end->index);
+            else if (end->use == WR_USE_PLAN_DENY)
+                denied |= UINT64_C(1) << end->index;
+            else if (end->use == WR_USE_PLAN_ALLOW)
+                allowed |= UINT64_C(1) << end->index;
         }
     }
+    if (((denied | ~allowed) >> s->out->plan & 1) != 0)
+        s->out->plan_excludes = true;
+    s->included &= allowed & ~denied;
 }
 
 /* Apart, so that policies without paths do not pay for the stack that a path takes. Where a path
@@ -250,6 +273,16 @@ static __attribute__((noinline)) void match_path(struct selecting *s)
         wr_path_split(s->request->path, WR_SLASH_SEPARATES, &path);
         walk_path(s, &path);
     }
+}
+
+/* The next plan on the way up that has the route; -1: none has. */
+static int16_t plan_with(const struct selecting *s)
+{
+    int plan = s->policy->upgrades[s->out->plan];
+
+    while (plan >= 0 && (s->included >> plan & 1) == 0)
+        plan = s->policy->upgrades[plan];
+    return (int16_t)plan;
 }
 
 static void match(struct selecting *s)
@@ -295,6 +328,16 @@ static bool make_part(struct selecting *s, const struct wr_rule *rule, unsigned 
     case WR_BY_METHOD:
         *part = (struct wr_key_part){s->request->method, WR_PART_VALUE};
         return true;
+    case WR_BY_CUSTOMER:
+        if (s->out->customer_known) {
+            *part = (struct wr_key_part){
+                {(const char *)&s->out->customer.id, sizeof s->out->customer.id}, WR_PART_CUSTOMER};
+            return true;
+        }
+        if (rule->when_missing != WR_MISSING_IP)
+            return false;
+        *part = client_part(s, rule->prefix, WR_PART_FALLBACK, WR_PART_FALLBACK_HOST);
+        return true;
     case WR_BY_IDENTITY:
     default:
         *part = (struct wr_key_part){identity_value(s, rule->part[index].identity), WR_PART_VALUE};
@@ -338,6 +381,7 @@ void wr_policy_select_with(const struct wr_policy *policy, const struct weir_req
     s.method = policy->method_count > 0 ? method_bit(policy, request->method) : WR_METHOD_OTHER;
     s.resolved = 0;
     s.cost_rule = (uint32_t)policy->cost_count;
+    s.included = UINT64_MAX;
     s.route = NULL;
     s.count = 0;
     s.over_max = false;
@@ -352,6 +396,7 @@ void wr_policy_select_with(const struct wr_policy *policy, const struct weir_req
     out->plan = policy->plan_count > 1 ? find_plan(&s, finder) : 0;
     out->banned = is_banned(&s);
     match(&s);
+    out->plan_wanted = out->plan_excludes ? plan_with(&s) : -1;
     out->route = s.route != NULL ? s.route->pattern : "";
     out->over_max = s.over_max;
     out->cost_rule = s.cost_rule < policy->cost_count ? (int32_t)s.cost_rule : -1;

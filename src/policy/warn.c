@@ -188,7 +188,8 @@ static void warn_limits(struct wr_loader *ld)
                        policy->limits[i].name);
             continue;
         }
-        warn_rate(ld, ld->limit_nodes[i], &policy->limits[i].by[plan]);
+        if (policy->limits[i].quota == NULL)
+            warn_rate(ld, ld->limit_nodes[i], &policy->limits[i].by[plan]);
         if (free_choice != NULL && !is_by_ip(&policy->rules[i]) && !floor)
             wr_warning(ld, place(ld->limit_nodes[i], "by"),
                        "a caller can make up a new %s for each request and get a fresh counter: "
@@ -209,7 +210,7 @@ static void warn_costs(struct wr_loader *ld)
     for (size_t i = 0; i < policy->pathless_cost_count; i++) {
         uint32_t rule = policy->pathless_costs[i];
         const struct wr_yaml *item = node->first;
-        if (policy->costs[rule].methods != WR_METHODS_ALL || rule + 1 == policy->cost_count)
+        if (policy->costs[rule].methods != WR_METHODS_ALL || rule + 1 >= policy->common_cost_count)
             continue;
         for (uint32_t skip = 0; skip <= rule; skip++)
             item = item->next;
@@ -363,6 +364,7 @@ void wr_warn(struct wr_loader *ld)
     warn_limits(ld);
     warn_costs(ld);
     warn_plans(ld);
+    wr_warn_quotas(ld);
     warn_arena(ld);
     warn_store(ld);
     check_crowding(ld);

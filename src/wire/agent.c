@@ -227,6 +227,8 @@ size_t wr_agent_put_answer(uint8_t *out, uint64_t id, uint64_t fingerprint,
     out[27] = answer->plan;
     put(out + 28, (uint64_t)(int64_t)answer->decisive, 2);
     out[30] = (uint8_t)count;
+    if (answer->reason == WEIR_REASON_PLAN)
+        out[31] = (uint8_t)(answer->upgrade_to + 1);
     put(out + 32, (uint64_t)answer->cost_units, 8);
     put(out + 40, (uint64_t)answer->delay_ns, 8);
     put(out + 48, (uint64_t)answer->retry_after_ns, 8);
@@ -276,11 +278,13 @@ static bool get_answer_head(const uint8_t *bytes, size_t len, struct weir_answer
     answer->plan = bytes[27];
     answer->decisive = (int16_t)(uint16_t)get(bytes + 28, 2);
     answer->count = bytes[30];
+    answer->upgrade_to = (int16_t)(bytes[31] - 1);
     answer->cost_units = get_signed(bytes + 32);
     answer->delay_ns = get_signed(bytes + 40);
     answer->retry_after_ns = get_signed(bytes + 48);
     return answer->outcome <= WEIR_SHADOW && answer->reason <= WEIR_REASON_PLAN &&
-           answer->count <= WEIR_LIMITS_MAX && bytes[31] == 0 &&
+           answer->count <= WEIR_LIMITS_MAX &&
+           bytes[31] <= (answer->reason == WEIR_REASON_PLAN ? INT8_MAX : 0) &&
            len == ANSWER_HEAD + VERDICT_BYTES * answer->count && answer->decisive >= -1 &&
            answer->decisive < (int)answer->count && answer->cost_units >= 0 &&
            answer->cost_units <= WEIR_COST_MAX && is_span(answer->delay_ns) &&

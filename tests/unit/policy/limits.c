@@ -90,7 +90,8 @@ static void test_rates_and_algorithms_that_disagree(void **state)
     expect_errors(ONE("concurrent: 3, algorithm: token-bucket"),
                   "3:41: error: algorithm: expected none beside concurrent, found token-bucket\n");
     expect_errors(ONE("by: [ip]"),
-                  "3:5: error: expected rate: N/UNIT or concurrent: N in a limit, found neither\n");
+                  "3:5: error: expected rate: N/UNIT, concurrent: N or quota: {limit: N, "
+                  "per: day} in a limit, found none\n");
 }
 
 static void test_ranges_are_the_algorithms(void **state)
@@ -130,8 +131,8 @@ static void test_places_of_errors_within_rates(void **state)
                   "week (ms, s, m, h, d, w)\n");
     expect_errors(
         ONE("rate: 5/month"),
-        "3:23: error: rate \"5/month\": calendar months and years belong to quotas, which "
-        "this version does not have: write 30d\n");
+        "3:23: error: rate \"5/month\": months and years have no fixed length: write 30d, or a "
+        "quota per month\n");
     expect_errors(ONE("rate: [5/s]"), "3:21: error: rate: expected a rate such as 100/minute, or a "
                                       "map from plans to rates, found a list\n");
     expect_errors(ONE("rate: {default: {}}"), "3:31: error: rate: expected a rate such as "
@@ -217,14 +218,16 @@ static void test_other_keys(void **state)
                   "3:37: error: algorithm: expected token-bucket, leaky-bucket, fixed-window, "
                   "sliding-window, sliding-log or concurrency, found \"tokenbucket\" (did you mean "
                   "token-bucket?)\n");
-    expect_errors(ONE("rate: 5/s, algoritm: x"),
-                  "3:26: error: unknown key \"algoritm\" in a limit: did you mean \"algorithm\"? "
-                  "(expected name, match, by, when_missing, rate, algorithm, concurrent, hold, "
-                  "mode, count_denied, ipv6_prefix, shared, store_mode or when_store_gone)\n");
-    expect_errors("version: 1\nlimits: [a]\n",
-                  "2:10: error: a limit: expected a map with name, match, by, when_missing, rate, "
-                  "algorithm, concurrent, hold, mode, count_denied, ipv6_prefix, shared, "
-                  "store_mode or when_store_gone, found \"a\"\n");
+    expect_errors(
+        ONE("rate: 5/s, algoritm: x"),
+        "3:26: error: unknown key \"algoritm\" in a limit: did you mean \"algorithm\"? "
+        "(expected name, match, by, when_missing, rate, quota, algorithm, concurrent, hold, "
+        "mode, count_denied, ipv6_prefix, shared, store_mode or when_store_gone)\n");
+    expect_errors(
+        "version: 1\nlimits: [a]\n",
+        "2:10: error: a limit: expected a map with name, match, by, when_missing, rate, quota, "
+        "algorithm, concurrent, hold, mode, count_denied, ipv6_prefix, shared, "
+        "store_mode or when_store_gone, found \"a\"\n");
 }
 
 static void test_too_many_limits(void **state)

@@ -12,9 +12,11 @@ static void test_top_level(void **state)
     expect_errors("", "1:1: error: expected a policy, found nothing\n");
     expect_errors("# nothing\n", "1:1: error: expected a policy, found nothing\n");
     expect_errors("---\n", "1:1: error: expected a policy, found nothing\n");
-    expect_errors("[]\n", "1:1: error: a policy: expected a map with version, arena, identity, "
-                          "costs, limits, bans, answers, routes, listen, envoy_ratelimit, store or "
-                          "log, found a list\n");
+    expect_errors(
+        "[]\n",
+        "1:1: error: a policy: expected a map with version, arena, identity, "
+        "costs, limits, bans, answers, routes, listen, envoy_ratelimit, store, log, customers or "
+        "log, found a list\n");
     expect_errors(LIMITS, "1:1: error: expected version: 1 in a policy, found none\n");
     expect_errors("version: 2\n" LIMITS, "1:10: error: version: expected 1, found \"2\"\n");
     expect_errors("version: 1\n", "1:1: error: expected limits in a policy, found none\n");
@@ -26,12 +28,14 @@ static void test_top_level(void **state)
         "version: 1\nlistne: {}\n" LIMITS,
         "2:1: error: unknown key \"listne\" in a policy: did you mean \"listen\"? "
         "(expected version, arena, "
-        "identity, costs, limits, bans, answers, routes, listen, envoy_ratelimit, store or log)\n");
+        "identity, costs, limits, bans, answers, routes, listen, envoy_ratelimit, store, log, "
+        "customers or plans)\n");
     expect_errors("version: 1\nlimit: []\n",
                   "1:1: error: expected limits in a policy, found none\n"
                   "2:1: error: unknown key \"limit\" in a policy: did you mean \"limits\"? "
                   "(expected version, arena, identity, costs, limits, bans, answers, routes, "
-                  "listen, envoy_ratelimit, store or log)\n");
+                  "listen, envoy_ratelimit, store, log, "
+                  "customers or plans)\n");
 }
 
 static void test_all_errors_at_once(void **state)
@@ -138,8 +142,8 @@ static void test_files(void **state)
     assert_string_equal(messages, "");
     write_file(path, "version: 1\nlimits: [{name: a}]\n");
     assert_int_equal(load_file(path), WEIR_EPOLICY);
-    assert_string_equal(messages, "f:2:10: error: expected rate: N/UNIT or concurrent: N in a "
-                                  "limit, found neither\n");
+    assert_string_equal(messages, "f:2:10: error: expected rate: N/UNIT, concurrent: N or "
+                                  "quota: {limit: N, per: day} in a limit, found none\n");
     assert_int_equal(chmod(path, 0), 0);
     if (geteuid() != 0) { /* root reads everything */
         assert_int_equal(load_file(path), WEIR_EIO);
