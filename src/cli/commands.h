@@ -7,10 +7,12 @@
 int wr_cmd_arena(int argc, char **argv);
 int wr_cmd_ban(int argc, char **argv);
 int wr_cmd_check(int argc, char **argv);
+int wr_cmd_customer(int argc, char **argv);
 int wr_cmd_import(int argc, char **argv);
 int wr_cmd_init(int argc, char **argv);
 int wr_cmd_replay(int argc, char **argv);
 int wr_cmd_serve(int argc, char **argv);
 int wr_cmd_unban(int argc, char **argv);
+int wr_cmd_usage(int argc, char **argv);
 
 #endif

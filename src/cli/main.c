@@ -28,6 +28,8 @@ static const struct {
     {"arena", wr_cmd_arena, "look through an arena: what is in it, is it sound"},
     {"ban", wr_cmd_ban, "refuse a caller, in every process of the host; list who is"},
     {"unban", wr_cmd_unban, "lift a ban"},
+    {"customer", wr_cmd_customer, "who the customers are, their plans and keys"},
+    {"usage", wr_cmd_usage, "what customers used of their quotas, and what is to be billed"},
     {"version", cmd_version, "print the version"},
     {"help", cmd_help, "print this text"},
 };

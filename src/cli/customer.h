@@ -1,0 +1,43 @@
+/* customer.h - what `weir customer` and `weir usage` share: the database of a policy's customers,
+ * and how customers are printed. */
+#ifndef WR_CLI_CUSTOMER_H
+#define WR_CLI_CUSTOMER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "meter/customers.h"
+#include "policy/customers.h"
+
+#define WR_POLICY_DEFAULT "/etc/weir/policy.yaml"
+
+/* A policy and the database of its customers. */
+struct wr_book {
+    struct wr_policy *policy;
+    const struct wr_policy_customers *customers;
+    struct wr_database *database;
+    int64_t now_ns;
+};
+
+/* Open them; |write|: the database is made where there is none. False: said on standard error. */
+bool wr_book_open(struct wr_book *book, const char *path, bool write);
+void wr_book_close(struct wr_book *book);
+/* Say on standard error that |command| failed for |result|; returns the exit status. */
+int wr_book_fail(const struct wr_book *book, const char *command, int result);
+
+/* A moment in RFC 3339; "-" for 0. */
+const char *wr_book_moment(int64_t ns, char *out, size_t size);
+/* |days| since 1970 as 2026-11-30. */
+const char *wr_book_date(int32_t day, char *out, size_t size);
+/* 2026-11-30, or 2026-11 (its first day). False: it is none. */
+bool wr_book_read_date(const char *text, int32_t *day, bool *month);
+
+void wr_book_print_customer(const struct wr_customer *customer, int64_t now_ns, bool json);
+void wr_book_print_key(const struct wr_customer_key *key, bool json);
+void wr_book_print_audit(const struct wr_audit *audit, bool json);
+/* A JSON string, or a field of CSV with quotes where it needs them. */
+void wr_book_put_json(const char *text, FILE *out);
+void wr_book_put_csv(const char *text, FILE *out);
+
+#endif

@@ -1,0 +1,368 @@
+/* usage.c - `weir usage`: what customers used, from the ledger; what is to be billed; and whether
+ * the ledger is right. */
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/commands.h"
+#include "cli/customer.h"
+#include "meter/standing.h"
+#include "policy/rate.h"
+
+static const char usage[] =
+    "usage: weir usage [-c FILE] [NAME] [OPTION]...\n"
+    "       weir usage [-c FILE] --verify [DATABASE]...\n"
+    "\n"
+    "What the customers of the policy in FILE (" WR_POLICY_DEFAULT ") used of their quotas, from\n"
+    "the ledger, which is at most customers.flush behind.\n"
+    "\n"
+    "  NAME                 how this customer stands: each quota's limit, use, and next reset\n"
+    "      --month 2026-11  what was used in that month, a line for each customer and quota\n"
+    "      --from DAY       the same from this day on (2026-11-01)\n"
+    "      --to DAY         up to this day, which is included\n"
+    "      --days           a line for each day\n"
+    "      --windows        a line for each window of a quota\n"
+    "      --over           windows with overage alone, for bills\n"
+    "      --top N          who used most\n"
+    "      --quota NAME     of this quota alone\n"
+    "      --tenant TEXT    of this tenant's customers alone\n"
+    "      --csv            comma-separated, with a first line of names (RFC 4180)\n"
+    "  -j, --json           JSON\n"
+    "      --verify         is the ledger sound, and what the cells of this host say? With\n"
+    "                       DATABASEs of other nodes: their sums as well\n"
+    "  -c, --config FILE    the policy\n"
+    "  -h, --help           this text\n"
+    "\n"
+    "Exit status: 0 done, 1 something is wrong, 2 wrong usage.\n";
+
+enum { MONTH = 256, FROM, TO, DAYS, WINDOWS, OVER, TOP, QUOTA, TENANT, CSV, VERIFY };
+
+enum shape { TEXT, JSON, CSV_LINES };
+
+struct arguments {
+    const char *policy;
+    char **names;
+    int name_count;
+    struct wr_report_filter filter;
+    bool dated, days, windows, top, verify, help;
+    enum shape shape;
+};
+
+static bool read_span(struct arguments *a, int option)
+{
+    int32_t day;
+    bool month;
+
+    if (!wr_book_read_date(optarg, &day, &month) || month != (option == MONTH)) {
+        (void)fprintf(stderr, "weir usage: expected %s, found \"%s\"\n",
+                      option == MONTH ? "a month such as 2026-11" : "a day such as 2026-11-30",
+                      optarg);
+        return false;
+    }
+    a->dated = true;
+    if (option != TO)
+        a->filter.first = day;
+    if (option == TO)
+        a->filter.last = day;
+    if (option == MONTH) {
+        unsigned m, d;
+        int year;
+        wr_civil_date(day, &year, &m, &d);
+        a->filter.last = wr_civil_day_of(m == 12 ? year + 1 : year, m % 12 + 1, 1) - 1;
+    }
+    return true;
+}
+
+static bool take(struct arguments *a, int option)
+{
+    size_t at;
+
+    if (option == 'c')
+        a->policy = optarg;
+    else if (option == 'j')
+        a->shape = JSON;
+    else if (option == CSV)
+        a->shape = CSV_LINES;
+    else if (option == 'h')
+        a->help = true;
+    else if (option == DAYS)
+        a->days = true;
+    else if (option == WINDOWS)
+        a->windows = true;
+    else if (option == OVER)
+        a->filter.over_only = a->windows = true;
+    else if (option == QUOTA)
+        a->filter.quota = optarg;
+    else if (option == TENANT)
+        a->filter.tenant = optarg;
+    else if (option == VERIFY)
+        a->verify = true;
+    else if (option == TOP)
+        return a->top = true, wr_count_parse((struct weir_slice){optarg, strlen(optarg)}, 1000000,
+                                             &a->filter.most, &at) == NULL &&
+                                  a->filter.most > 0;
+    else if (option == MONTH || option == FROM || option == TO)
+        return read_span(a, option);
+    else
+        return false;
+    return true;
+}
+
+static bool parse(struct arguments *a, int argc, char **argv)
+{
+    static const struct option options[] = {{"month", required_argument, NULL, MONTH},
+                                            {"from", required_argument, NULL, FROM},
+                                            {"to", required_argument, NULL, TO},
+                                            {"days", no_argument, NULL, DAYS},
+                                            {"windows", no_argument, NULL, WINDOWS},
+                                            {"over", no_argument, NULL, OVER},
+                                            {"top", required_argument, NULL, TOP},
+                                            {"quota", required_argument, NULL, QUOTA},
+                                            {"tenant", required_argument, NULL, TENANT},
+                                            {"csv", no_argument, NULL, CSV},
+                                            {"json", no_argument, NULL, 'j'},
+                                            {"verify", no_argument, NULL, VERIFY},
+                                            {"config", required_argument, NULL, 'c'},
+                                            {"help", no_argument, NULL, 'h'},
+                                            {NULL, 0, NULL, 0}};
+    int option;
+
+    *a = (struct arguments){.policy = WR_POLICY_DEFAULT, .filter = {.last = INT32_MAX / 2}};
+    while ((option = getopt_long(argc, argv, "c:jh", options, NULL)) != -1)
+        if (!take(a, option))
+            return false;
+    a->names = argv + optind;
+    a->name_count = argc - optind;
+    return a->days + a->windows + a->top + a->verify <= 1 && (a->verify || a->name_count <= 1);
+}
+
+/* ---- lines ----------------------------------------------------------------------------------- */
+
+struct printing {
+    const struct arguments *a;
+    bool more;
+};
+
+static const char *per_name(uint8_t per)
+{
+    static const char *const names[] = {"", "day", "week", "month"};
+
+    return per <= WR_PER_MONTH ? names[per] : "";
+}
+
+static void print_csv(const struct wr_report_line *line, const char *date)
+{
+    const char *const texts[] = {
+        line->name, line->tenant, line->plan, line->quota.name, per_name(line->quota.per), date};
+
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        wr_book_put_csv(texts[i], stdout);
+        (void)putchar(',');
+    }
+    (void)printf("%" PRIu64 ",%" PRIu64 "\r\n", line->used, line->over);
+}
+
+static void print_json(const struct wr_report_line *line, const char *date, bool more)
+{
+    const char *const names[] = {"customer", "tenant", "plan", "quota", "per", "date"};
+    const char *const texts[] = {
+        line->name, line->tenant, line->plan, line->quota.name, per_name(line->quota.per), date};
+
+    (void)fputs(more ? ",{" : "{", stdout);
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        (void)printf("\"%s\":", names[i]);
+        if (texts[i][0] != '\0')
+            wr_book_put_json(texts[i], stdout);
+        else
+            (void)fputs("null", stdout);
+        (void)putchar(',');
+    }
+    (void)printf("\"used\":%" PRIu64 ",\"over\":%" PRIu64 "}", line->used, line->over);
+}
+
+static bool print_line(void *context, const struct wr_report_line *line)
+{
+    struct printing *p = context;
+    bool dated = p->a->days || p->a->windows;
+    char date[16] = "";
+
+    if (dated)
+        (void)wr_book_date(p->a->days ? line->day : line->window, date, sizeof date);
+    if (p->a->shape == CSV_LINES)
+        print_csv(line, date);
+    else if (p->a->shape == JSON)
+        print_json(line, date, p->more);
+    else
+        (void)printf("%-24s  %-16s  %-10s  %12" PRIu64 "%s%" PRIu64 "\n", line->name,
+                     line->quota.name, date, line->used, "  over ", line->over);
+    p->more = true;
+    return !ferror(stdout);
+}
+
+static int print_report(struct wr_book *book, const struct arguments *a)
+{
+    struct printing p = {.a = a};
+    int result;
+
+    if (a->shape == CSV_LINES)
+        (void)fputs("customer,tenant,plan,quota,per,date,used,over\r\n", stdout);
+    else if (a->shape == JSON)
+        (void)fputs("{\"usage\":[", stdout);
+    if (a->days)
+        result = wr_report_days(book->database, &a->filter, print_line, &p);
+    else if (a->windows)
+        result = wr_report_windows(book->database, &a->filter, print_line, &p);
+    else if (a->top)
+        result = wr_report_top(book->database, &a->filter, print_line, &p);
+    else
+        result = wr_report_totals(book->database, &a->filter, print_line, &p);
+    if (a->shape == JSON)
+        (void)fputs("]}\n", stdout);
+    return result == 0 ? 0 : wr_book_fail(book, "usage", result);
+}
+
+/* ---- one customer ---------------------------------------------------------------------------- */
+
+static void print_standing_json(const struct wr_standing *s, bool more)
+{
+    static const char *const outcomes[] = {"deny", "overage", "upgrade"};
+    char reset[40], date[16];
+
+    (void)fputs(more ? ",{\"quota\":" : "{\"quota\":", stdout);
+    wr_book_put_json(s->quota, stdout);
+    (void)printf(",\"per\":\"%s\",\"zone\":", per_name(s->per));
+    wr_book_put_json(s->zone, stdout);
+    (void)printf(",\"window\":\"%s\",\"resets_at\":\"%s\"",
+                 wr_book_date(s->window, date, sizeof date),
+                 wr_book_moment(s->end_ns, reset, sizeof reset));
+    (void)printf(",\"used\":%" PRIu64 ",\"over\":%" PRIu64, s->used, s->over);
+    if (s->limit < 0)
+        (void)fputs(",\"limit\":null,\"remaining\":null}", stdout);
+    else
+        (void)printf(",\"limit\":%" PRId64 ",\"remaining\":%" PRId64 ",\"on_exceed\":\"%s\"}",
+                     s->limit, s->remaining, outcomes[s->on_exceed]);
+}
+
+static bool print_standing(void *context, const struct wr_standing *s)
+{
+    struct printing *p = context;
+    char reset[40];
+
+    if (p->a->shape == JSON) {
+        print_standing_json(s, p->more);
+    } else {
+        (void)printf("  %-16s  %12" PRIu64 " of ", s->quota, s->used);
+        if (s->limit < 0)
+            (void)fputs("unlimited", stdout);
+        else
+            (void)printf("%" PRId64 ", %" PRId64 " left", s->limit, s->remaining);
+        if (s->over > 0)
+            (void)printf(", %" PRIu64 " of them overage", s->over);
+        (void)printf("; a %s in %s, next from %s\n", per_name(s->per), s->zone,
+                     wr_book_moment(s->end_ns, reset, sizeof reset));
+    }
+    p->more = true;
+    return !ferror(stdout);
+}
+
+static int print_standings(struct wr_book *book, const struct arguments *a,
+                           const struct wr_customer *customer)
+{
+    struct printing p = {.a = a};
+    int result;
+
+    if (a->shape == JSON)
+        (void)fputs("{\"customer\":", stdout);
+    wr_book_print_customer(customer, book->now_ns, a->shape == JSON);
+    if (a->shape == JSON)
+        (void)fputs(",\"quotas\":[", stdout);
+    result =
+        wr_standing_each(book->database, book->policy, customer, book->now_ns, print_standing, &p);
+    if (a->shape == JSON)
+        (void)fputs("]}\n", stdout);
+    return result == 0 ? 0 : wr_book_fail(book, "usage", result);
+}
+
+static int report(struct wr_book *book, struct arguments *a)
+{
+    struct wr_customer customer;
+
+    if (a->name_count == 1) {
+        int result = wr_customer_find(book->database, a->names[0], &customer);
+        if (result != 0)
+            return wr_book_fail(book, "usage", result);
+        a->filter.customer = customer.id;
+        if (!a->dated && !a->days && !a->windows && !a->top && a->shape != CSV_LINES)
+            return print_standings(book, a, &customer);
+    }
+    return print_report(book, a);
+}
+
+/* ---- verify ---------------------------------------------------------------------------------- */
+
+static void say(void *context, const char *text)
+{
+    (void)fprintf(stderr, "%s: %s\n", (const char *)context, text);
+}
+
+static int verify_other(const char *path, struct wr_verify *sums)
+{
+    const struct wr_database_options options = {.path = path, .read_only = true};
+    struct wr_database *database;
+    struct wr_fault fault;
+    int result = wr_database_open(&database, &options, &fault);
+
+    if (result != 0) {
+        (void)fprintf(stderr, "%s: %s\n", path, fault.text);
+        return 1;
+    }
+    result = wr_verify_database(database, sums, say, (void *)(uintptr_t)path);
+    if (result != 0)
+        (void)fprintf(stderr, "%s: %s\n", path, wr_database_fault(database)->text);
+    wr_database_close(database);
+    return result != 0;
+}
+
+static int verify(struct wr_book *book, const struct arguments *a)
+{
+    struct wr_verify sums = {.windows = 0};
+    void *where = (void *)(uintptr_t)book->customers->directory;
+    int result = wr_verify_database(book->database, &sums, say, where);
+    int status = 0;
+
+    if (result == 0)
+        result = wr_verify_cells(book->database, book->customers->directory, &sums, say, where);
+    if (result != 0)
+        status = wr_book_fail(book, "usage", result);
+    for (int i = 0; i < a->name_count; i++)
+        status |= verify_other(a->names[i], &sums);
+    if (a->shape == JSON)
+        (void)printf("{\"windows\":%" PRIu64 ",\"customers\":%" PRIu64 ",\"nodes\":%" PRIu64
+                     ",\"used\":%" PRIu64 ",\"over\":%" PRIu64 ",\"wrong\":%" PRIu64 "}\n",
+                     sums.windows, sums.customers, sums.nodes, sums.used, sums.over, sums.wrong);
+    else
+        (void)printf("%s: %" PRIu64 " windows of %" PRIu64 " customers on %" PRIu64
+                     " nodes; used %" PRIu64 ", overage %" PRIu64 "; %" PRIu64 " wrong\n",
+                     sums.wrong == 0 && status == 0 ? "sound" : "NOT SOUND", sums.windows,
+                     sums.customers, sums.nodes, sums.used, sums.over, sums.wrong);
+    return sums.wrong == 0 ? status : 1;
+}
+
+int wr_cmd_usage(int argc, char **argv)
+{
+    struct arguments a;
+    struct wr_book book;
+    int status = 1;
+
+    if (!parse(&a, argc, argv)) {
+        (void)fputs(usage, stderr);
+        return 2;
+    }
+    if (a.help)
+        return fputs(usage, stdout) == EOF;
+    if (wr_book_open(&book, a.policy, false))
+        status = a.verify ? verify(&book, &a) : report(&book, &a);
+    wr_book_close(&book);
+    return fflush(stdout) == 0 ? status : 1;
+}
