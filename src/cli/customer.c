@@ -148,32 +148,30 @@ static int revoke_key(struct wr_book *book, const struct wr_customer_args *a, in
 /* ---- actions --------------------------------------------------------------------------------- */
 
 struct printing {
-    bool json, more; /* another came before */
+    bool json;
+    struct wr_page page;
     int64_t now_ns;
 };
-
-static void between(struct printing *p)
-{
-    if (p->json && p->more)
-        (void)putchar(',');
-    p->more = true;
-}
 
 static bool print_one(void *context, const struct wr_customer *customer)
 {
     struct printing *p = context;
 
-    between(p);
-    wr_book_print_customer(customer, p->now_ns, p->json);
-    return !ferror(stdout);
+    if (p->json)
+        wr_put_customer(&p->page, customer, p->now_ns);
+    else
+        wr_book_print_customer(customer, p->now_ns);
+    return !ferror(stdout) && !p->page.full;
 }
 
 static bool print_key(void *context, const struct wr_customer_key *key)
 {
     struct printing *p = context;
 
-    between(p);
-    wr_book_print_key(key, p->json);
+    if (p->json)
+        wr_put_key(&p->page, key);
+    else
+        wr_book_print_key(key);
     return !ferror(stdout);
 }
 
@@ -181,9 +179,33 @@ static bool print_audit(void *context, const struct wr_audit *audit)
 {
     struct printing *p = context;
 
-    between(p);
-    wr_book_print_audit(audit, p->json);
+    if (p->json)
+        wr_put_audit(&p->page, audit);
+    else
+        wr_book_print_audit(audit);
     return !ferror(stdout);
+}
+
+static void begin(struct printing *p, const char *member)
+{
+    if (!p->json)
+        return;
+    wr_page_open(&p->page, '{');
+    wr_page_key(&p->page, member);
+    wr_page_open(&p->page, '[');
+}
+
+static int end_printing(struct wr_book *book, struct printing *p, int result)
+{
+    if (result != 0) {
+        wr_page_free(&p->page);
+        return wr_book_fail(book, "customer", result);
+    }
+    if (!p->json)
+        return 0;
+    wr_page_close(&p->page, ']');
+    wr_page_close(&p->page, '}');
+    return wr_book_print_page(&p->page) ? 0 : 1;
 }
 
 static int list(struct wr_book *book, const struct wr_customer_args *a)
@@ -193,48 +215,43 @@ static int list(struct wr_book *book, const struct wr_customer_args *a)
                                               .with_ended =
                                                   wr_customer_given(a, WR_ARG_ALL) != NULL};
     struct printing p = {.json = a->json, .now_ns = book->now_ns};
-    int result;
 
-    if (a->json)
-        (void)fputs("{\"customers\":[", stdout);
-    result = wr_customers_each(book->database, &filter, print_one, &p);
-    if (a->json)
-        (void)fputs("]}\n", stdout);
-    return result == 0 ? 0 : wr_book_fail(book, "customer", result);
-}
-
-static int show(struct wr_book *book, const struct wr_customer_args *a,
-                const struct wr_customer *customer)
-{
-    struct printing keys = {.json = a->json}, changes = {.json = a->json};
-    int result;
-
-    if (a->json)
-        (void)fputs("{\"customer\":", stdout);
-    wr_book_print_customer(customer, book->now_ns, a->json);
-    if (a->json)
-        (void)fputs(",\"keys\":[", stdout);
-    result = wr_customer_keys(book->database, customer->id, print_key, &keys);
-    if (a->json)
-        (void)fputs("],\"changes\":[", stdout);
-    if (result == 0)
-        result = wr_audit_each(book->database, customer->id, 0, print_audit, &changes);
-    if (a->json)
-        (void)fputs("]}\n", stdout);
-    return result == 0 ? 0 : wr_book_fail(book, "customer", result);
+    begin(&p, "customers");
+    return end_printing(book, &p, wr_customers_each(book->database, &filter, print_one, &p));
 }
 
 static int print_log(struct wr_book *book, const struct wr_customer_args *a, int64_t customer)
 {
     struct printing p = {.json = a->json};
+
+    begin(&p, "changes");
+    return end_printing(book, &p, wr_audit_each(book->database, customer, 0, print_audit, &p));
+}
+
+static int show(struct wr_book *book, const struct wr_customer_args *a,
+                const struct wr_customer *customer)
+{
+    struct printing p = {.json = a->json, .now_ns = book->now_ns};
     int result;
 
-    if (a->json)
-        (void)fputs("{\"changes\":[", stdout);
-    result = wr_audit_each(book->database, customer, 0, print_audit, &p);
-    if (a->json)
-        (void)fputs("]}\n", stdout);
-    return result == 0 ? 0 : wr_book_fail(book, "customer", result);
+    if (p.json) {
+        wr_page_open(&p.page, '{');
+        wr_page_key(&p.page, "customer");
+    }
+    (void)print_one(&p, customer);
+    if (p.json) {
+        wr_page_key(&p.page, "keys");
+        wr_page_open(&p.page, '[');
+    }
+    result = wr_customer_keys(book->database, customer->id, print_key, &p);
+    if (p.json) {
+        wr_page_close(&p.page, ']');
+        wr_page_key(&p.page, "changes");
+        wr_page_open(&p.page, '[');
+    }
+    if (result == 0)
+        result = wr_audit_each(book->database, customer->id, 0, print_audit, &p);
+    return end_printing(book, &p, result);
 }
 
 static int create(struct wr_book *book, const struct wr_customer_args *a)
@@ -268,6 +285,7 @@ static int set(struct wr_book *book, const struct wr_customer_args *a, int64_t i
     struct wr_author author = wr_customer_author(book, a);
     struct wr_customer_change change;
     struct wr_customer customer;
+    struct printing p = {.json = false};
     int result;
 
     if (wr_customer_read_change(book, a, &change) != 0)
@@ -275,10 +293,10 @@ static int set(struct wr_book *book, const struct wr_customer_args *a, int64_t i
     result = wr_customer_change(book->database, id, &change, &author, &customer);
     if (result != 0)
         return wr_book_fail(book, "customer", result);
-    wr_book_print_customer(&customer, book->now_ns, a->json);
-    if (a->json)
-        (void)putchar('\n');
-    return 0;
+    p.json = a->json;
+    p.now_ns = book->now_ns;
+    (void)print_one(&p, &customer);
+    return !p.json || wr_book_print_page(&p.page) ? 0 : 1;
 }
 
 /* With the customer called a->name. */

@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "doors/customer_page.h"
 #include "meter/customers.h"
 #include "policy/customers.h"
 
@@ -26,18 +27,15 @@ void wr_book_close(struct wr_book *book);
 /* Say on standard error that |command| failed for |result|; returns the exit status. */
 int wr_book_fail(const struct wr_book *book, const char *command, int result);
 
-/* A moment in RFC 3339; "-" for 0. */
-const char *wr_book_moment(int64_t ns, char *out, size_t size);
-/* |days| since 1970 as 2026-11-30. */
-const char *wr_book_date(int32_t day, char *out, size_t size);
 /* 2026-11-30, or 2026-11 (its first day). False: it is none. */
 bool wr_book_read_date(const char *text, int32_t *day, bool *month);
 
-void wr_book_print_customer(const struct wr_customer *customer, int64_t now_ns, bool json);
-void wr_book_print_key(const struct wr_customer_key *key, bool json);
-void wr_book_print_audit(const struct wr_audit *audit, bool json);
-/* A JSON string, or a field of CSV with quotes where it needs them. */
-void wr_book_put_json(const char *text, FILE *out);
+void wr_book_print_customer(const struct wr_customer *customer, int64_t now_ns);
+void wr_book_print_key(const struct wr_customer_key *key);
+void wr_book_print_audit(const struct wr_audit *audit);
+/* A field of CSV, with quotes where it needs them. */
 void wr_book_put_csv(const char *text, FILE *out);
+/* Print |page| and a newline, and free it. */
+bool wr_book_print_page(struct wr_page *page);
 
 #endif

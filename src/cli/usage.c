@@ -141,20 +141,13 @@ static bool parse(struct arguments *a, int argc, char **argv)
 
 struct printing {
     const struct arguments *a;
-    bool more;
+    struct wr_page page;
 };
-
-static const char *per_name(uint8_t per)
-{
-    static const char *const names[] = {"", "day", "week", "month"};
-
-    return per <= WR_PER_MONTH ? names[per] : "";
-}
 
 static void print_csv(const struct wr_report_line *line, const char *date)
 {
     const char *const texts[] = {
-        line->name, line->tenant, line->plan, line->quota.name, per_name(line->quota.per), date};
+        line->name, line->tenant, line->plan, line->quota.name, wr_per_text(line->quota.per), date};
 
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         wr_book_put_csv(texts[i], stdout);
@@ -163,41 +156,42 @@ static void print_csv(const struct wr_report_line *line, const char *date)
     (void)printf("%" PRIu64 ",%" PRIu64 "\r\n", line->used, line->over);
 }
 
-static void print_json(const struct wr_report_line *line, const char *date, bool more)
-{
-    const char *const names[] = {"customer", "tenant", "plan", "quota", "per", "date"};
-    const char *const texts[] = {
-        line->name, line->tenant, line->plan, line->quota.name, per_name(line->quota.per), date};
-
-    (void)fputs(more ? ",{" : "{", stdout);
-    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
-        (void)printf("\"%s\":", names[i]);
-        if (texts[i][0] != '\0')
-            wr_book_put_json(texts[i], stdout);
-        else
-            (void)fputs("null", stdout);
-        (void)putchar(',');
-    }
-    (void)printf("\"used\":%" PRIu64 ",\"over\":%" PRIu64 "}", line->used, line->over);
-}
-
 static bool print_line(void *context, const struct wr_report_line *line)
 {
     struct printing *p = context;
-    bool dated = p->a->days || p->a->windows;
+    int32_t day = p->a->days ? line->day : p->a->windows ? line->window : 0;
     char date[16] = "";
 
-    if (dated)
-        (void)wr_book_date(p->a->days ? line->day : line->window, date, sizeof date);
+    if (day != 0)
+        (void)wr_date_text(day, date, sizeof date);
     if (p->a->shape == CSV_LINES)
         print_csv(line, date);
     else if (p->a->shape == JSON)
-        print_json(line, date, p->more);
+        wr_put_usage(&p->page, line, day);
     else
         (void)printf("%-24s  %-16s  %-10s  %12" PRIu64 "%s%" PRIu64 "\n", line->name,
                      line->quota.name, date, line->used, "  over ", line->over);
-    p->more = true;
-    return !ferror(stdout);
+    return !ferror(stdout) && !p->page.full;
+}
+
+static void begin_json(struct wr_page *page, const char *member)
+{
+    wr_page_open(page, '{');
+    wr_page_key(page, member);
+    wr_page_open(page, '[');
+}
+
+static int end_report(struct wr_book *book, struct printing *p, int result)
+{
+    if (result != 0) {
+        wr_page_free(&p->page);
+        return wr_book_fail(book, "usage", result);
+    }
+    if (p->a->shape != JSON)
+        return 0;
+    wr_page_close(&p->page, ']');
+    wr_page_close(&p->page, '}');
+    return wr_book_print_page(&p->page) ? 0 : 1;
 }
 
 static int print_report(struct wr_book *book, const struct arguments *a)
@@ -208,7 +202,7 @@ static int print_report(struct wr_book *book, const struct arguments *a)
     if (a->shape == CSV_LINES)
         (void)fputs("customer,tenant,plan,quota,per,date,used,over\r\n", stdout);
     else if (a->shape == JSON)
-        (void)fputs("{\"usage\":[", stdout);
+        begin_json(&p.page, "usage");
     if (a->days)
         result = wr_report_days(book->database, &a->filter, print_line, &p);
     else if (a->windows)
@@ -217,32 +211,10 @@ static int print_report(struct wr_book *book, const struct arguments *a)
         result = wr_report_top(book->database, &a->filter, print_line, &p);
     else
         result = wr_report_totals(book->database, &a->filter, print_line, &p);
-    if (a->shape == JSON)
-        (void)fputs("]}\n", stdout);
-    return result == 0 ? 0 : wr_book_fail(book, "usage", result);
+    return end_report(book, &p, result);
 }
 
 /* ---- one customer ---------------------------------------------------------------------------- */
-
-static void print_standing_json(const struct wr_standing *s, bool more)
-{
-    static const char *const outcomes[] = {"deny", "overage", "upgrade"};
-    char reset[40], date[16];
-
-    (void)fputs(more ? ",{\"quota\":" : "{\"quota\":", stdout);
-    wr_book_put_json(s->quota, stdout);
-    (void)printf(",\"per\":\"%s\",\"zone\":", per_name(s->per));
-    wr_book_put_json(s->zone, stdout);
-    (void)printf(",\"window\":\"%s\",\"resets_at\":\"%s\"",
-                 wr_book_date(s->window, date, sizeof date),
-                 wr_book_moment(s->end_ns, reset, sizeof reset));
-    (void)printf(",\"used\":%" PRIu64 ",\"over\":%" PRIu64, s->used, s->over);
-    if (s->limit < 0)
-        (void)fputs(",\"limit\":null,\"remaining\":null}", stdout);
-    else
-        (void)printf(",\"limit\":%" PRId64 ",\"remaining\":%" PRId64 ",\"on_exceed\":\"%s\"}",
-                     s->limit, s->remaining, outcomes[s->on_exceed]);
-}
 
 static bool print_standing(void *context, const struct wr_standing *s)
 {
@@ -250,7 +222,7 @@ static bool print_standing(void *context, const struct wr_standing *s)
     char reset[40];
 
     if (p->a->shape == JSON) {
-        print_standing_json(s, p->more);
+        wr_put_standing(&p->page, s);
     } else {
         (void)printf("  %-16s  %12" PRIu64 " of ", s->quota, s->used);
         if (s->limit < 0)
@@ -259,11 +231,10 @@ static bool print_standing(void *context, const struct wr_standing *s)
             (void)printf("%" PRId64 ", %" PRId64 " left", s->limit, s->remaining);
         if (s->over > 0)
             (void)printf(", %" PRIu64 " of them overage", s->over);
-        (void)printf("; a %s in %s, next from %s\n", per_name(s->per), s->zone,
-                     wr_book_moment(s->end_ns, reset, sizeof reset));
+        (void)printf("; a %s in %s, next from %s\n", wr_per_text(s->per), s->zone,
+                     wr_moment_words(s->end_ns, reset, sizeof reset));
     }
-    p->more = true;
-    return !ferror(stdout);
+    return !ferror(stdout) && !p->page.full;
 }
 
 static int print_standings(struct wr_book *book, const struct arguments *a,
@@ -272,16 +243,18 @@ static int print_standings(struct wr_book *book, const struct arguments *a,
     struct printing p = {.a = a};
     int result;
 
-    if (a->shape == JSON)
-        (void)fputs("{\"customer\":", stdout);
-    wr_book_print_customer(customer, book->now_ns, a->shape == JSON);
-    if (a->shape == JSON)
-        (void)fputs(",\"quotas\":[", stdout);
+    if (a->shape == JSON) {
+        wr_page_open(&p.page, '{');
+        wr_page_key(&p.page, "customer");
+        wr_put_customer(&p.page, customer, book->now_ns);
+        wr_page_key(&p.page, "quotas");
+        wr_page_open(&p.page, '[');
+    } else {
+        wr_book_print_customer(customer, book->now_ns);
+    }
     result =
         wr_standing_each(book->database, book->policy, customer, book->now_ns, print_standing, &p);
-    if (a->shape == JSON)
-        (void)fputs("]}\n", stdout);
-    return result == 0 ? 0 : wr_book_fail(book, "usage", result);
+    return end_report(book, &p, result);
 }
 
 static int report(struct wr_book *book, struct arguments *a)

@@ -122,6 +122,13 @@ static const struct http_route rows[] = {
     {"GET", "/v1/bans", admin_bans_get},
     {"POST", "/v1/bans", admin_bans_post},
     {"DELETE", "/v1/bans", admin_bans_delete},
+    {"GET", "/v1/customers", admin_customers_get},
+    {"POST", "/v1/customers", admin_customers_post},
+    {"PATCH", "/v1/customers", admin_customers_patch},
+    {"DELETE", "/v1/customers", admin_customers_delete},
+    {"POST", "/v1/customers/keys", admin_customer_keys_post},
+    {"DELETE", "/v1/customers/keys", admin_customer_keys_delete},
+    {"GET", "/v1/usage", admin_usage},
     {"GET", "/v1/openapi.json", openapi},
 };
 /* clang-format on */
@@ -171,9 +178,15 @@ static void answer(struct http_service *service, struct weir_slice peer,
 
 /* ---- the door ----------------------------------------------------------------------------- */
 
+static void abandoned(struct http_service *service, const struct wr_asks *asks)
+{
+    http_jobs_abandon(&admin_door_of(service)->jobs, asks);
+}
+
 static void free_door(struct admin_door *door)
 {
     if (door != NULL) {
+        http_jobs_free(&door->jobs);
         wr_page_free(&door->page);
         wr_exposition_free(&door->metrics);
         free(door->decoded);
@@ -195,6 +208,7 @@ static int admin_open(struct wr_loop *loop, int fd, const struct wr_listener *li
     door->service.loop = loop;
     door->service.id = WR_DOOR_ADMIN;
     door->service.answer = answer;
+    door->service.abandoned = abandoned;
     door->is_unix = strncmp(listener->address, "unix:", 5) == 0; /* out of a browser's reach */
     result = http_service_open(&door->service, fd, listener);
     if (result != 0)

@@ -3,6 +3,7 @@
 #ifndef WR_DOORS_DOOR_ADMIN_H
 #define WR_DOORS_DOOR_ADMIN_H
 
+#include "doors/http_job.h"
 #include "doors/http_policy.h"
 #include "doors/http_service.h"
 #include "doors/page.h"
@@ -22,6 +23,7 @@ struct admin_door {
     struct weir_request request; /* to be explained; its fields: */
     struct weir_slice fields[WR_POLICY_FIELDS_MAX];
     struct wr_explanation explanation;
+    struct http_jobs jobs; /* of customers and usage */
 };
 
 static inline struct admin_door *admin_door_of(struct http_service *service)
@@ -36,6 +38,10 @@ void admin_page(struct admin_door *door, struct http_response *response, int sta
                 const char *type);
 
 http_handler admin_bans_get, admin_bans_post, admin_bans_delete; /* door_admin_bans.c */
+
+/* door_admin_customers.c, door_admin_usage.c */
+http_handler admin_customers_get, admin_customers_post, admin_customers_patch,
+    admin_customers_delete, admin_customer_keys_post, admin_customer_keys_delete, admin_usage;
 
 http_handler admin_metrics; /* door_admin_metrics.c */
 

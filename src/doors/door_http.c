@@ -41,6 +41,7 @@ static void openapi(struct http_service *service, struct weir_slice peer,
 static const struct http_route rows[] = {
     {"POST", "/v1/check", http_check},    {"POST", "/v1/reserve", http_reserve},
     {"POST", "/v1/settle", http_settle},  {"POST", "/v1/release", http_release},
+    {"GET", "/v1/usage", http_usage},
     {"GET", "/v1/openapi.json", openapi},
 };
 static const struct http_routes routes = {rows, sizeof rows / sizeof *rows,
@@ -69,9 +70,18 @@ static void answer(struct http_service *service, struct weir_slice peer,
 
 /* ---- the door ----------------------------------------------------------------------------- */
 
+static void abandoned(struct http_service *service, const struct wr_asks *asks)
+{
+    struct http_door *door = http_door_of(service);
+
+    http_batches_abandon(door->batches, asks);
+    http_jobs_abandon(&door->jobs, asks);
+}
+
 static void free_door(struct http_door *door)
 {
     if (door != NULL) {
+        http_jobs_free(&door->jobs);
         free(door->decoded);
         free(door->requests);
         free(door->fields);
@@ -90,6 +100,7 @@ static struct http_door *new_door(struct wr_loop *loop)
     door->service.loop = loop;
     door->service.id = WR_DOOR_HTTP;
     door->service.answer = answer;
+    door->service.abandoned = abandoned;
     door->decoded = malloc(WR_HTTP_BODY_MAX);
     door->requests = calloc(WR_CHECK_BATCH_MAX, sizeof *door->requests);
     door->json = http_json_new();

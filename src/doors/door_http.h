@@ -4,6 +4,7 @@
 #ifndef WR_DOORS_DOOR_HTTP_H
 #define WR_DOORS_DOOR_HTTP_H
 
+#include "doors/http_job.h"
 #include "doors/http_policy.h"
 #include "doors/http_service.h"
 #include "wire/checkjson.h"
@@ -24,6 +25,7 @@ struct http_door {
     struct weir_answer answers[HTTP_BATCH];
     struct http_json *json;          /* of /json */
     struct http_batches *batches;    /* long arrays of /v1/check */
+    struct http_jobs jobs;           /* of /v1/usage */
     char values[WEIR_HEADERS_BYTES]; /* of the response's fields */
     char status[4];                  /* of X-Weir-Status */
 };
@@ -33,10 +35,13 @@ static inline struct http_door *http_door_of(struct http_service *service)
     return (struct http_door *)service;
 }
 
-http_handler http_check, http_reserve, http_settle, http_release, http_auth, http_json;
+http_handler http_check, http_reserve, http_settle, http_release, http_auth, http_json, http_usage;
 
 /* Room for the fields of |requests| requests at door->fields. False: out of memory. */
 bool http_fields_room(struct http_door *door, size_t requests);
+
+/* What the policy asks for of |request|'s own fields, into door->fields, which has room for them. */
+void http_collect_fields(struct http_door *door, const struct wr_http_request *request);
 
 /* ---- door_http_check.c: questions of one body ------------------------------------------------ */
 
@@ -74,6 +79,8 @@ void http_batches_free(struct http_batches *batches);
  * the loop: |response| waits, until it is there. */
 void http_batch(struct http_door *door, struct weir_slice body, size_t count,
                 struct http_response *response);
+/* The caller has gone. */
+void http_batches_abandon(struct http_batches *batches, const struct wr_asks *asks);
 /* Is the answer of the request at hand there? */
 bool http_batch_done(struct http_door *door, struct http_response *response);
 

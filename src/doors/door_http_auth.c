@@ -189,7 +189,7 @@ static struct weir_slice collect_field(const struct http_policy *policy, size_t 
     return have;
 }
 
-static void collect_fields(struct http_door *door, const struct wr_http_request *request)
+void http_collect_fields(struct http_door *door, const struct wr_http_request *request)
 {
     char *scratch = door->service.scratch; /* the body, if it lay there, is not looked at */
 
@@ -321,7 +321,7 @@ void http_auth(struct http_service *service, struct weir_slice peer,
         http_problem(&door->service, response, 503, "out of memory", nothing);
         return;
     }
-    collect_fields(door, request);
+    http_collect_fields(door, request);
     original.fields = door->fields;
     if (policy->answers.skip_options && http_is(original.method, "OPTIONS"))
         *response = (struct http_response){.status = 200};

@@ -239,9 +239,8 @@ bool http_batch_done(struct http_door *door, struct http_response *response)
     return true;
 }
 
-static void abandoned(struct http_service *service, const struct wr_asks *asks)
+void http_batches_abandon(struct http_batches *b, const struct wr_asks *asks)
 {
-    struct http_batches *b = http_door_of(service)->batches;
     struct waiting **at = &b->first;
 
     if (b->owner == asks)
@@ -269,7 +268,6 @@ struct http_batches *http_batches_new(struct http_door *door)
     b->last = &b->first;
     (void)uv_idle_init(&door->service.loop->uv, &b->idle);
     b->idle.data = b;
-    door->service.abandoned = abandoned;
     return b;
 }
 

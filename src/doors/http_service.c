@@ -312,7 +312,7 @@ static void on_closed(void *context)
 
     if (c->held != NULL)
         http_held_abandon(c->held);
-    if (c->waits && c->service->abandoned != NULL)
+    if (c->service->abandoned != NULL) /* also what it was about to be told */
         c->service->abandoned(c->service, &c->asks);
     wr_asks_abandon(&c->asks);
     free(c);

@@ -41,7 +41,7 @@ struct http_service {
     struct wr_loop *loop;
     enum wr_door_id id;
     http_handler *answer; /* all requests */
-    /* A caller has gone whose answer was not there yet; NULL: not wanted. */
+    /* A caller has gone, whether an answer is being made for it or not; NULL: not wanted. */
     void (*abandoned)(struct http_service *service, const struct wr_asks *asks);
     /* private to http_service.c and http_hold.c, but to look at */
     struct wr_acceptor *acceptor;

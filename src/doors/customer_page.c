@@ -1,0 +1,154 @@
+/* customer_page.c - see customer_page.h. What is not there is null. */
+#include "doors/customer_page.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "algo/civil.h"
+#include "wire/logtime.h"
+
+const char *wr_moment_words(int64_t ns, char *out, size_t size)
+{
+    char text[WR_LOGTIME_TEXT_MAX] = "-";
+
+    if (ns != 0)
+        (void)wr_logtime_format(ns, text);
+    (void)snprintf(out, size, "%s", text);
+    return out;
+}
+
+const char *wr_date_text(int32_t day, char *out, size_t size)
+{
+    unsigned month, of_month;
+    int year;
+
+    wr_civil_date(day, &year, &month, &of_month);
+    (void)snprintf(out, size, "%04d-%02u-%02u", year, month, of_month);
+    return out;
+}
+
+const char *wr_per_text(uint8_t per)
+{
+    static const char *const names[] = {"", "day", "week", "month"};
+
+    return per <= WR_PER_MONTH ? names[per] : "";
+}
+
+const char *wr_customer_state_text(const struct wr_customer *customer)
+{
+    return customer->ended ? "ended" : customer->suspended ? "suspended" : "active";
+}
+
+static void put_text(struct wr_page *page, const char *name, const char *text)
+{
+    wr_page_key(page, name);
+    wr_page_name(page, text[0] == '\0' || strcmp(text, "-") == 0 ? NULL : text);
+}
+
+static void put_moment(struct wr_page *page, const char *name, int64_t ns)
+{
+    char text[WR_LOGTIME_TEXT_MAX];
+
+    put_text(page, name, wr_moment_words(ns, text, sizeof text));
+}
+
+void wr_put_customer(struct wr_page *page, const struct wr_customer *customer, int64_t now_ns)
+{
+    wr_page_open(page, '{');
+    put_text(page, "name", customer->name);
+    put_text(page, "tenant", customer->tenant);
+    put_text(page, "plan", customer->plan);
+    put_text(page, "plan_now", wr_customer_plan_at(customer, now_ns));
+    put_text(page, "trial_plan", customer->trial_plan);
+    put_moment(page, "trial_until", customer->trial_until_ns);
+    wr_page_key(page, "anchor");
+    wr_page_uint(page, customer->anchor);
+    wr_page_key(page, "partner");
+    wr_page_bool(page, customer->partner);
+    put_text(page, "state", wr_customer_state_text(customer));
+    wr_page_key(page, "wants_upgrade");
+    wr_page_bool(page, customer->wants_upgrade);
+    wr_page_key(page, "from_file");
+    wr_page_bool(page, customer->from_file);
+    put_moment(page, "created", customer->created_ns);
+    put_moment(page, "ended", customer->ended_ns);
+    wr_page_close(page, '}');
+}
+
+void wr_put_key(struct wr_page *page, const struct wr_customer_key *key)
+{
+    char id[WR_KEY_ID_TEXT];
+
+    wr_key_id(key->digest, id);
+    wr_page_open(page, '{');
+    put_text(page, "id", id);
+    put_text(page, "identity", key->identity);
+    put_text(page, "hint", key->hint);
+    put_moment(page, "created", key->created_ns);
+    put_moment(page, "revoked", key->revoked_ns);
+    wr_page_close(page, '}');
+}
+
+void wr_put_audit(struct wr_page *page, const struct wr_audit *audit)
+{
+    wr_page_open(page, '{');
+    wr_page_key(page, "id");
+    wr_page_int(page, audit->id);
+    put_moment(page, "at", audit->at_ns);
+    put_text(page, "who", audit->who);
+    put_text(page, "what", audit->what);
+    put_text(page, "before", audit->before);
+    put_text(page, "after", audit->after);
+    put_text(page, "reason", audit->reason);
+    wr_page_close(page, '}');
+}
+
+void wr_put_standing(struct wr_page *page, const struct wr_standing *standing)
+{
+    static const char *const outcomes[] = {"deny", "overage", "upgrade"};
+    char date[16];
+
+    wr_page_open(page, '{');
+    put_text(page, "quota", standing->quota);
+    put_text(page, "per", wr_per_text(standing->per));
+    put_text(page, "zone", standing->zone);
+    put_text(page, "window", wr_date_text(standing->window, date, sizeof date));
+    put_moment(page, "began", standing->start_ns);
+    put_moment(page, "resets_at", standing->end_ns);
+    wr_page_key(page, "used");
+    wr_page_uint(page, standing->used);
+    wr_page_key(page, "over");
+    wr_page_uint(page, standing->over);
+    wr_page_key(page, "limit");
+    if (standing->limit >= 0)
+        wr_page_int(page, standing->limit);
+    else
+        wr_page_null(page);
+    wr_page_key(page, "remaining");
+    if (standing->limit >= 0)
+        wr_page_int(page, standing->remaining);
+    else
+        wr_page_null(page);
+    put_text(page, "on_exceed", standing->limit >= 0 ? outcomes[standing->on_exceed] : "");
+    wr_page_close(page, '}');
+}
+
+void wr_put_usage(struct wr_page *page, const struct wr_report_line *line, int32_t date)
+{
+    char text[16] = "";
+
+    if (date != 0)
+        (void)wr_date_text(date, text, sizeof text);
+    wr_page_open(page, '{');
+    put_text(page, "customer", line->name);
+    put_text(page, "tenant", line->tenant);
+    put_text(page, "plan", line->plan);
+    put_text(page, "quota", line->quota.name);
+    put_text(page, "per", wr_per_text(line->quota.per));
+    put_text(page, "date", text);
+    wr_page_key(page, "used");
+    wr_page_uint(page, line->used);
+    wr_page_key(page, "over");
+    wr_page_uint(page, line->over);
+    wr_page_close(page, '}');
+}

@@ -1,0 +1,146 @@
+/* usage_answer.c - see usage_answer.h. */
+#include "doors/usage_answer.h"
+
+#include <string.h>
+
+#include "base/units.h"
+#include "doors/customer_page.h"
+
+#define DAYS 31
+#define TOP 10
+#define LINES_MAX 10000 /* of an answer */
+
+struct telling {
+    struct wr_page *page;
+    bool by_window, by_day, csv;
+};
+
+static int32_t date_of(const struct telling *telling, const struct wr_report_line *line)
+{
+    return telling->by_day ? line->day : telling->by_window ? line->window : 0;
+}
+
+/* A field of CSV (RFC 4180); one that a spreadsheet would take for a formula gets an apostrophe. */
+static void put_field(struct wr_page *page, const char *text)
+{
+    bool quoted = strpbrk(text, "\",\r\n") != NULL;
+
+    if (quoted)
+        wr_page_put(page, "\"");
+    if (text[0] != '\0' && strchr("=+-@\t\r", text[0]) != NULL)
+        wr_page_put(page, "'");
+    for (; *text != '\0'; text++) {
+        if (*text == '"')
+            wr_page_put(page, "\"");
+        wr_page_put_slice(page, (struct weir_slice){text, 1});
+    }
+    wr_page_put(page, quoted ? "\"," : ",");
+}
+
+static void put_csv(const struct telling *telling, const struct wr_report_line *line)
+{
+    char date[16] = "";
+
+    if (date_of(telling, line) != 0)
+        (void)wr_date_text(date_of(telling, line), date, sizeof date);
+    put_field(telling->page, line->name);
+    put_field(telling->page, line->tenant);
+    put_field(telling->page, line->plan);
+    put_field(telling->page, line->quota.name);
+    put_field(telling->page, wr_per_text(line->quota.per));
+    put_field(telling->page, date);
+    wr_page_put_uint(telling->page, line->used);
+    wr_page_put(telling->page, ",");
+    wr_page_put_uint(telling->page, line->over);
+    wr_page_put(telling->page, "\r\n");
+}
+
+static bool put_line(void *context, const struct wr_report_line *line)
+{
+    const struct telling *telling = context;
+
+    if (telling->csv)
+        put_csv(telling, line);
+    else
+        wr_put_usage(telling->page, line, date_of(telling, line));
+    return !telling->page->full;
+}
+
+static bool put_standing(void *context, const struct wr_standing *standing)
+{
+    wr_put_standing(context, standing);
+    return true;
+}
+
+int usage_of_one(struct wr_database *database, const struct customer_call *call,
+                 const struct wr_customer *customer, struct wr_page *page)
+{
+    const struct telling telling = {.page = page, .by_day = true};
+    int32_t today = (int32_t)(call->now_ns / WR_NS_PER_DAY);
+    const struct wr_report_filter days = {.customer = customer->id,
+                                          .first = call->first != 0 ? call->first : today - DAYS,
+                                          .last = call->last,
+                                          .most = LINES_MAX};
+    int result;
+
+    wr_page_open(page, '{');
+    wr_page_key(page, "customer");
+    wr_page_name(page, customer->name);
+    wr_page_key(page, "plan");
+    wr_page_name(page, wr_customer_plan_at(customer, call->now_ns));
+    wr_page_key(page, "quotas");
+    wr_page_open(page, '[');
+    result = wr_standing_each(database, call->handle->policy, customer, call->now_ns, put_standing,
+                              page);
+    wr_page_close(page, ']');
+    wr_page_key(page, "days");
+    wr_page_open(page, '[');
+    if (result == 0)
+        result = wr_report_days(database, &days, put_line, (void *)(uintptr_t)&telling);
+    wr_page_close(page, ']');
+    wr_page_close(page, '}');
+    return result;
+}
+
+int usage_of_all(struct wr_database *database, const struct customer_call *call,
+                 struct http_job_answer *answer)
+{
+    struct telling telling = {.page = &answer->page,
+                              .by_window = strcmp(call->by, "window") == 0 || call->over,
+                              .by_day = strcmp(call->by, "day") == 0,
+                              .csv = call->csv};
+    bool top = strcmp(call->by, "top") == 0;
+    const struct wr_report_filter filter = {
+        .quota = call->quota[0] != '\0' ? call->quota : NULL,
+        .tenant = call->tenant[0] != '\0' ? call->tenant : NULL,
+        .first = call->first,
+        .last = call->last,
+        .over_only = call->over,
+        .most = call->limit > 0 ? call->limit
+                : top           ? TOP
+                                : LINES_MAX,
+    };
+    int result;
+
+    if (call->csv) {
+        answer->type = "text/csv; charset=utf-8";
+        wr_page_put(&answer->page, "customer,tenant,plan,quota,per,date,used,over\r\n");
+    } else {
+        wr_page_open(&answer->page, '{');
+        wr_page_key(&answer->page, "usage");
+        wr_page_open(&answer->page, '[');
+    }
+    if (telling.by_day)
+        result = wr_report_days(database, &filter, put_line, &telling);
+    else if (telling.by_window)
+        result = wr_report_windows(database, &filter, put_line, &telling);
+    else if (top)
+        result = wr_report_top(database, &filter, put_line, &telling);
+    else
+        result = wr_report_totals(database, &filter, put_line, &telling);
+    if (!call->csv) {
+        wr_page_close(&answer->page, ']');
+        wr_page_close(&answer->page, '}');
+    }
+    return result;
+}

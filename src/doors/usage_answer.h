@@ -1,0 +1,17 @@
+/* usage_answer.h - /v1/usage of both doors: what customers used, in the answers' words. In another
+ * thread than the loop's. */
+#ifndef WR_DOORS_USAGE_ANSWER_H
+#define WR_DOORS_USAGE_ANSWER_H
+
+#include "doors/customer_call.h"
+
+/* {"customer", "quotas":[…], "days":[…]}: how |customer| stands, and what it used by day since
+ * call->first, or in the last 31 days. */
+int usage_of_one(struct wr_database *database, const struct customer_call *call,
+                 const struct wr_customer *customer, struct wr_page *page);
+
+/* {"usage":[…]}, or CSV: sums, windows, days or the largest, as |call| asks. */
+int usage_of_all(struct wr_database *database, const struct customer_call *call,
+                 struct http_job_answer *answer);
+
+#endif
