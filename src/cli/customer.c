@@ -29,7 +29,7 @@ static const char usage[] =
     "      --tenant TEXT        whom it belongs to\n"
     "      --anchor DAY         day of the month its billing months begin on, 1 to 31\n"
     "      --partner yes|no     verified\n"
-    "      --suspended yes|no   its keys lead nowhere meanwhile\n"
+    "      --suspended yes|no   it is refused meanwhile, as a banned caller is\n"
     "      --trial PLAN         this plan until --until MOMENT, or --for DURATION; - ends a trial\n"
     "      --identity NAME      which identity a key is a value of; default: the first of "
     "customers.by\n"

@@ -122,9 +122,11 @@ void wr_book_print_customer(const struct wr_customer *c, int64_t now_ns)
 {
     char until[WR_LOGTIME_TEXT_MAX];
 
-    (void)printf("%-24s  %-12s  %-9s  anchor %2u%s%s%s", c->name, wr_customer_plan_at(c, now_ns),
-                 wr_customer_state_text(c), c->anchor, c->partner ? "  partner" : "",
+    (void)printf("%-24s  %-12s  %-9s%s%s%s", c->name, wr_customer_plan_at(c, now_ns),
+                 wr_customer_state_text(c), c->partner ? "  partner" : "",
                  c->tenant[0] != '\0' ? "  tenant " : "", c->tenant);
+    if (c->anchor != 0)
+        (void)printf("  months from the %u.", c->anchor);
     if (c->trial_plan[0] != '\0')
         (void)printf("  trial of %s until %s, then %s", c->trial_plan,
                      wr_moment_words(c->trial_until_ns, until, sizeof until), c->plan);

@@ -299,13 +299,14 @@ static int verify_other(const char *path, struct wr_verify *sums)
 
 static int verify(struct wr_book *book, const struct arguments *a)
 {
-    struct wr_verify sums = {.windows = 0};
+    struct wr_verify sums = {.windows = 0}, cells = {.windows = 0};
     void *where = (void *)(uintptr_t)book->customers->directory;
     int result = wr_verify_database(book->database, &sums, say, where);
     int status = 0;
 
     if (result == 0)
-        result = wr_verify_cells(book->database, book->customers->directory, &sums, say, where);
+        result = wr_verify_cells(book->database, book->customers->directory, &cells, say, where);
+    sums.wrong += cells.wrong; /* the same units, seen from the other side */
     if (result != 0)
         status = wr_book_fail(book, "usage", result);
     for (int i = 0; i < a->name_count; i++)

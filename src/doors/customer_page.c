@@ -62,7 +62,10 @@ void wr_put_customer(struct wr_page *page, const struct wr_customer *customer, i
     put_text(page, "trial_plan", customer->trial_plan);
     put_moment(page, "trial_until", customer->trial_until_ns);
     wr_page_key(page, "anchor");
-    wr_page_uint(page, customer->anchor);
+    if (customer->anchor != 0)
+        wr_page_uint(page, customer->anchor);
+    else
+        wr_page_null(page); /* as each quota says */
     wr_page_key(page, "partner");
     wr_page_bool(page, customer->partner);
     put_text(page, "state", wr_customer_state_text(customer));

@@ -1,0 +1,216 @@
+"""Customers by the command line and the admin door, what they used, and what a caller is told of itself. free has 10 a
+day; pro 100, and 20 more as overage."""
+import csv
+import io
+import re
+
+import pytest
+
+from customers import Shop
+from openapi import Described
+from serving import wait_for
+
+
+@pytest.fixture
+def shop(weir, tmp_path):
+    made = Shop(weir, tmp_path)
+    yield made
+    made.close()
+
+
+def test_a_customer_from_its_making_to_its_end(shop):
+    key = shop.customer("create", "acme", "--plan", "free", "--key", "--prefix", "k_", "--reason", "signed").strip()
+    assert re.fullmatch(r"k_[0-9A-Za-z]{40,}", key)
+    shop.knows(key, "free")
+    assert shop.get(key, cost=10)["verdict"] == "allow"
+    refused = shop.get(key)
+    assert (refused["verdict"], refused["limit"], refused["remaining"]) == ("deny", "daily", 0)
+    shop.customer("set", "acme", "--plan", "pro", "--reason", "paid")
+    shop.knows(key, "pro")
+    assert shop.get(key, cost=90)["verdict"] == "allow"  # 10 are used: the window goes on
+    assert shop.get(key, cost=15)["verdict"] == "allow"
+    assert shop.get(key, cost=6)["verdict"] == "deny"  # 115 and 6 are above the ceiling
+    standing = shop.used("acme", 115)
+    assert (standing["over"], standing["limit"], standing["remaining"], standing["on_exceed"]) == (15, 100, 0, "overage")
+    assert standing["zone"] == "Europe/Istanbul" and standing["resets_at"].endswith("T21:00:00Z")
+    shop.customer("end", "acme", "--reason", "left")
+    wait_for("it is none any more", lambda: shop.get(key, cost=0)["plan"] != "pro")
+    assert shop.get(key)["limit"] == "per-ip"
+    log = shop.customer("log", "acme")
+    for part in ("create", "signed", "free -> pro", "paid", "left"):
+        assert part in log
+    assert shop.standing("acme")["used"] == 115  # what was used is still to be billed
+
+
+def test_many_keys_are_one_customer(shop):
+    first = shop.customer("create", "acme", "--plan", "free", "--key").strip()
+    second = shop.customer("key-add", "acme").strip()
+    shop.customer("key-add", "acme", "--identity", "user", "--value", "-", value="alice\n")
+    shop.knows("alice", "free", header="X-User")
+    shop.knows(second, "free")
+    assert shop.get(first, cost=5)["verdict"] == shop.get(second, cost=4)["verdict"] == "allow"
+    assert shop.get("alice", header="X-User")["verdict"] == "allow"
+    assert shop.get(second)["verdict"] == "deny"
+    key = re.search(r"key ([0-9a-f]{16})  api_key", shop.customer("show", "acme")).group(1)
+    shop.customer("key-revoke", "acme", key[:6])
+    wait_for("it leads nowhere", lambda: shop.get(first, cost=0)["plan"] != "free")
+    shop.knows(second, "free")
+
+
+def test_no_key_is_kept_in_clear(shop):
+    key = shop.customer("create", "acme", "--plan", "free", "--key").strip()
+    shop.knows(key, "free")
+    shop.get(key)
+    shop.used("acme", 1)
+    for path in (shop.folder / "customers").iterdir():
+        assert key.encode() not in path.read_bytes(), path
+    assert key not in "".join(shop.daemon.raw)
+
+
+def test_trials_end_by_themselves(shop):
+    key = shop.customer("create", "acme", "--plan", "free", "--trial", "pro", "--for", "3s", "--key").strip()
+    shop.knows(key, "pro")
+    shop.knows(key, "free")
+    wait_for("the end is in the log", lambda: "trial" in shop.customer("log", "acme"))
+
+
+def test_suspended(shop):
+    key = shop.customer("create", "acme", "--plan", "free", "--key").strip()
+    shop.knows(key, "free")
+    shop.customer("set", "acme", "--suspended", "yes")
+    wait_for("it is suspended", lambda: shop.get(key, cost=0)["reason"] == "banned")
+    shop.customer("set", "acme", "--suspended", "no")
+    shop.knows(key, "free")
+
+
+def test_reports(shop):
+    for name, cost in (("acme", 112), ("=beta, \"b\"", 40)):
+        key = shop.customer("create", name, "--plan", "pro", "--tenant", "t", "--key").strip()
+        shop.knows(key, "pro")
+        shop.get(key, cost=cost)
+        shop.used(name, cost)
+    rows = list(csv.DictReader(io.StringIO(shop.command("usage", "--windows", "--csv"))))
+    assert [(r["customer"], r["quota"], r["used"], r["over"], r["tenant"], r["plan"]) for r in rows] == [
+        ("'=beta, \"b\"", "daily", "40", "0", "t", "pro"), ("acme", "daily", "112", "12", "t", "pro")]
+    day = rows[0]["date"]
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d", day)
+    over = shop.usage("--over", "--month", day[:7])["usage"]
+    assert [(line["customer"], line["over"]) for line in over] == [("acme", 12)]
+    assert [line["customer"] for line in shop.usage("--top", "1")["usage"]] == ["acme"]
+    assert sum(line["used"] for line in shop.usage("--from", day, "--to", day)["usage"]) == 152
+    assert shop.usage("--from", "2020-01-01", "--to", "2020-01-31")["usage"] == []
+    assert shop.usage("--verify") == {"windows": 2, "customers": 2, "nodes": 1, "used": 152, "over": 12, "wrong": 0}
+
+
+BAD = [
+    (["create", "acme", "--plan", "gold"], "a plan of the policy"), (["create", " "], "name"),
+    (["create", "acme", "--anchor", "32"], "1 to 31"), (["create", "acme", "--trial", "pro"], "--until"),
+    (["create", "acme", "--trial", "pro", "--for", "soon"], "duration"), (["set", "nobody", "--plan", "pro"], "no such customer"),
+    (["set", "there", "--partner", "maybe"], "yes or no"), (["create", "there"], "already"),
+    (["create", "acme", "--trial", "pro", "--until", "2020-01-01T00:00:00Z"], "to come"),
+    (["key-revoke", "there", "ffffffff"], "no such"), (["key-add", "there", "--identity", "ip"], "customers.by"),
+    (["key-add", "there", "--value", ""], "key"), (["key-add", "there", "--prefix", "a b"], "prefix"),
+]
+
+
+def test_bad_orders(shop):
+    shop.customer("create", "there")
+    for arguments, said in BAD:
+        assert said in shop.customer(*arguments, status=1), arguments
+    for arguments in ([], ["frobnicate"], ["show"], ["list", "--frob"], ["show", "a", "b", "c"]):
+        assert "usage: weir customer" in shop.customer(*arguments, status=2)
+    for arguments in (["--month", "2026-13"], ["--from", "2026-02-30"], ["--top", "0"], ["--days", "--windows"], ["a", "b"]):
+        shop.command("usage", *arguments, status=2)
+    assert "no such customer" in shop.command("usage", "nobody", status=1)
+
+
+def test_a_policy_without_customers(weir, shop):
+    shop.policy.write_text("version: 1\nlimits: [{name: a, by: [ip], rate: 1/s}]\n")
+    assert "no section customers" in shop.customer("list", status=1)
+
+
+# ---- the doors
+
+DESCRIBED = Described("openapi-admin.json")
+
+
+def described(reply, path, method):
+    operation = DESCRIBED.document["paths"][path][method]
+    kind, content = DESCRIBED.content(operation, reply.status)
+    assert reply.one("Content-Type") == kind
+    assert not DESCRIBED.complaints(reply.json(), content["schema"])
+    return reply.json()
+
+
+def test_by_the_admin_door(shop):
+    made = described(shop.admin("POST", "/v1/customers", {"name": "acme", "plan": "free", "key": True, "anchor": 15,
+                                                          "reason": "sign-up"}), "/v1/customers", "post")
+    key = made["secret"]
+    # When it is answered, decisions obey it.
+    assert shop.get(key, cost=10)["plan"] == "free" and shop.get(key)["verdict"] == "deny"
+    shop.admin("PATCH", "/v1/customers?name=acme", {"plan": "pro", "partner": True})
+    assert shop.get(key)["verdict"] == "allow"
+    whole = described(shop.admin("GET", "/v1/customers?name=acme"), "/v1/customers", "get")
+    assert whole["customer"]["partner"] and whole["customer"]["anchor"] == 15
+    assert [change["who"] for change in whole["changes"]][0].startswith("admin:127.0.0.1")
+    more = described(shop.admin("POST", "/v1/customers/keys?name=acme", {"identity": "user", "value": "bob"}),
+                     "/v1/customers/keys", "post")
+    assert more["secret"] is None and shop.get("bob", header="X-User")["plan"] == "pro"
+    described(shop.admin("DELETE", f"/v1/customers/keys?name=acme&id={more['key']['id']}"), "/v1/customers/keys", "delete")
+    assert shop.get("bob", header="X-User")["plan"] != "pro"
+    shop.used("acme", 12)
+    usage = described(shop.admin("GET", "/v1/usage?name=acme"), "/v1/usage", "get")
+    assert (usage["quotas"][0]["used"], usage["days"][0]["used"]) == (12, 12)
+    assert described(shop.admin("GET", "/v1/usage?by=top&limit=5"), "/v1/usage", "get")["usage"][0]["used"] == 12
+    assert shop.admin("GET", "/v1/usage?by=window&format=csv").body.decode().splitlines()[1].startswith("acme,,pro,daily,day,")
+    described(shop.admin("DELETE", "/v1/customers?name=acme"), "/v1/customers", "delete")
+    assert shop.get(key)["limit"] == "per-ip"
+
+
+def test_pages_of_customers(shop):
+    for i in range(5):
+        shop.admin("POST", "/v1/customers", {"name": f"c{i}", "plan": "free"})
+    seen, after = [], ""
+    while after is not None:
+        page = described(shop.admin("GET", f"/v1/customers?limit=2&after={after}"), "/v1/customers", "get")
+        seen += [customer["name"] for customer in page["customers"]]
+        after = page["next_after"]
+    assert seen == ["c0", "c1", "c2", "c3", "c4"]
+
+
+@pytest.mark.parametrize("method, target, body, status", [
+    ("POST", "/v1/customers", {"name": "there"}, 409), ("POST", "/v1/customers", {"plan": "free"}, 400),
+    ("POST", "/v1/customers", {"name": "a", "plan": "gold"}, 400), ("POST", "/v1/customers", {"name": "a", "anchor": 0}, 400),
+    ("POST", "/v1/customers", {"name": "a" * 200}, 400), ("POST", "/v1/customers", {"name": "a", "nmae": "b"}, 400),
+    ("POST", "/v1/customers", {"name": "a", "key": True, "identity": "ip"}, 400),
+    ("POST", "/v1/customers", {"name": "a", "trial_plan": "pro"}, 400), ("POST", "/v1/customers", [], 400),
+    ("PATCH", "/v1/customers?name=nobody", {"plan": "pro"}, 404), ("PATCH", "/v1/customers?nmae=x", {}, 400),
+    ("DELETE", "/v1/customers?name=nobody", None, 404), ("GET", "/v1/customers?name=nobody", None, 404),
+    ("GET", "/v1/customers?limit=0", None, 400), ("GET", "/v1/usage?month=2026-13", None, 400),
+    ("GET", "/v1/usage?by=year", None, 400), ("GET", "/v1/usage?name=%00", None, 400),
+    ("DELETE", "/v1/customers/keys?name=there&id=ffffffff", None, 404),
+])
+def test_bad_requests(shop, method, target, body, status):
+    shop.customer("create", "there")
+    reply = shop.admin(method, target, body)
+    assert reply.status == status, reply.body
+    assert reply.one("Content-Type") == "application/problem+json"
+    assert shop.admin("GET", "/v1/customers").json()["customers"][0]["name"] == "there"
+
+
+def test_a_callers_own_usage(shop):
+    key = shop.customer("create", "acme", "--plan", "free", "--key").strip()
+    shop.knows(key, "free")
+    shop.get(key, cost=4)
+    shop.used("acme", 4)
+    reply = shop.ask("GET", "/v1/usage", headers={"X-Api-Key": key})
+    said = reply.json()
+    assert (reply.status, said["customer"], said["plan"]) == (200, "acme", "free")
+    quota = said["quotas"][0]
+    assert (quota["quota"], quota["used"], quota["remaining"], quota["limit"]) == ("daily", 4, 6, 10)
+    assert [day["used"] for day in said["days"]] == [4]
+    assert shop.standing("acme")["used"] == 4  # asking costs nothing
+    for headers in ({}, {"X-Api-Key": "k_of_nobody"}):
+        reply = shop.ask("GET", "/v1/usage", headers=headers)
+        assert reply.status == 401 and b"acme" not in reply.body
+    assert shop.ask("GET", "/v1/usage?name=acme", headers={"X-Api-Key": key}).status == 400
