@@ -107,21 +107,39 @@ static void begin(const struct view *v, struct wr_quota_state state, struct wr_q
         out->state = after(v, 0, 0);
 }
 
+static void take_in(const struct wr_quota_rule *rule, const struct view *v,
+                    struct wr_quota_state state, int64_t moment_ns, int64_t cost,
+                    struct wr_quota_take *out)
+{
+    int64_t most = wr_min_i64(rule->most, (int64_t)WR_QUOTA_COUNT_MAX);
+
+    begin(v, state, out);
+    if (cost == 0 || cost <= most - v->units) {
+        charge(rule, v, cost, out);
+        return;
+    }
+    out->take.remaining = wr_max_i64(0, rule->limit - v->units);
+    out->take.never = cost > most;
+    out->take.retry_after_ns = out->take.never ? 0 : v->end_ns - moment_ns;
+}
+
 void wr_quota_take(const struct wr_quota_rule *rule, struct wr_quota_state state, int64_t now_ns,
                    int64_t cost, struct wr_quota_take *out)
 {
     int64_t moment_ns = wr_moment_ns(now_ns);
     struct view v = view_at(rule, state, moment_ns);
-    int64_t most = wr_min_i64(rule->most, (int64_t)WR_QUOTA_COUNT_MAX);
 
-    begin(&v, state, out);
-    if (cost == 0 || cost <= most - v.units) {
-        charge(rule, &v, cost, out);
-        return;
-    }
-    out->take.remaining = wr_max_i64(0, rule->limit - v.units);
-    out->take.never = cost > most;
-    out->take.retry_after_ns = out->take.never ? 0 : v.end_ns - moment_ns;
+    take_in(rule, &v, state, moment_ns, cost, out);
+}
+
+void wr_quota_take_in(const struct wr_quota_rule *rule, const struct wr_civil_window *window,
+                      struct wr_quota_state state, int64_t moment_ns, int64_t cost,
+                      struct wr_quota_take *out)
+{
+    struct view v = {.day = window->day, .end_ns = window->end_ns, .units = wr_quota_units(state)};
+
+    v.over_units = (int64_t)wr_min_u64(state.over, (uint64_t)v.units);
+    take_in(rule, &v, state, moment_ns, cost, out);
 }
 
 void wr_quota_force(const struct wr_quota_rule *rule, struct wr_quota_state state, int64_t now_ns,

@@ -41,7 +41,13 @@ struct wr_quota_take {
 void wr_quota_take(const struct wr_quota_rule *rule, struct wr_quota_state state, int64_t now_ns,
                    int64_t cost, struct wr_quota_take *out);
 
-/* The same whether it fits or not. take.allowed is true. */
+/* The same in |window|, which |moment_ns| lies in and |state| is of: for those who keep windows
+ * apart. */
+void wr_quota_take_in(const struct wr_quota_rule *rule, const struct wr_civil_window *window,
+                      struct wr_quota_state state, int64_t moment_ns, int64_t cost,
+                      struct wr_quota_take *out);
+
+/* wr_quota_take, whether it fits or not. take.allowed is true. */
 void wr_quota_force(const struct wr_quota_rule *rule, struct wr_quota_state state, int64_t now_ns,
                     int64_t cost, struct wr_quota_take *out);
 

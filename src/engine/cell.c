@@ -15,26 +15,29 @@
 
 #define TRIES 1000 /* as word.c has it */
 
-static struct wr_quota_rule rule_of(const struct wr_cell *cell)
+/* The windows that count for this customer. */
+static struct wr_civil_window window_at(const struct wr_cell *cell, int64_t moment_ns)
 {
-    struct wr_quota_rule rule = *cell->rule;
+    struct wr_civil civil;
 
-    if (cell->anchor != 0)
-        rule.civil.anchor = cell->anchor;
-    return rule;
+    if (cell->anchor == 0)
+        return wr_civil_at(&cell->rule->civil, moment_ns);
+    civil = cell->rule->civil;
+    civil.anchor = cell->anchor;
+    return wr_civil_at(&civil, moment_ns);
 }
 
 void wr_cell_evaluate(struct wr_cell *cell, int64_t cost, int64_t now, struct wr_take *take)
 {
-    struct wr_quota_rule rule = rule_of(cell);
-    struct wr_civil_window window = wr_civil_at(&rule.civil, wr_moment_ns(now));
+    int64_t moment_ns = wr_moment_ns(now);
+    struct wr_civil_window window = window_at(cell, moment_ns);
     struct wr_quota_take out;
 
     cell->day = window.day;
     cell->end_ns = window.end_ns;
     (void)wr_usage_find(cell->usage, cell->number, window.day, &cell->view);
-    wr_quota_take(&rule, (struct wr_quota_state){cell->view.used, cell->view.over}, now, cost,
-                  &out);
+    wr_quota_take_in(cell->rule, &window, (struct wr_quota_state){cell->view.used, cell->view.over},
+                     moment_ns, cost, &out);
     cell->after = out.state;
     cell->over_units = out.over_units;
     *take = out.take;
@@ -68,23 +71,11 @@ void wr_cell_commit(struct wr_cell *cell, int64_t cost, int64_t now, struct wr_t
     refuse_for_a_moment(take);
 }
 
-void wr_cell_force(struct wr_cell *cell, int64_t cost, int64_t now)
+/* Of |units| more in a window that has |used|, those beyond the limit. */
+static int64_t overage(const struct wr_quota_rule *rule, int64_t used, int64_t units)
 {
-    struct wr_quota_rule rule = rule_of(cell);
-    struct wr_quota_take out;
-
-    for (int tries = 0; tries < TRIES && cost > 0; tries++) {
-        struct wr_civil_window window = wr_civil_at(&rule.civil, wr_moment_ns(now));
-        if (!wr_usage_find(cell->usage, cell->number, window.day, &cell->view))
-            return;
-        wr_quota_force(&rule, (struct wr_quota_state){cell->view.used, cell->view.over}, now, cost,
-                       &out);
-        if (put(cell, out.state))
-            return;
-    }
+    return rule->overage ? wr_max_i64(0, used + units - wr_max_i64(rule->limit, used)) : 0;
 }
-
-/* ---- afterwards ---------------------------------------------------------------------------- */
 
 /* The window |units| and |over_units| richer, or poorer. */
 static struct wr_quota_state changed(const struct wr_usage_view *view, int32_t day, int64_t units,
@@ -98,6 +89,22 @@ static struct wr_quota_state changed(const struct wr_usage_view *view, int32_t d
         after.used = view->used & ~WR_QUOTA_COUNT_MAX;
     return after;
 }
+
+void wr_cell_force(struct wr_cell *cell, int64_t cost, int64_t now)
+{
+    int32_t day = window_at(cell, wr_moment_ns(now)).day;
+
+    for (int tries = 0; tries < TRIES && cost > 0; tries++) {
+        int64_t used;
+        if (!wr_usage_find(cell->usage, cell->number, day, &cell->view))
+            return;
+        used = wr_quota_units((struct wr_quota_state){cell->view.used, cell->view.over});
+        if (put(cell, changed(&cell->view, day, cost, overage(cell->rule, used, cost))))
+            return;
+    }
+}
+
+/* ---- afterwards ---------------------------------------------------------------------------- */
 
 void wr_cell_refund(struct wr_usage *usage, struct weir_receipt *receipt, int64_t units)
 {
@@ -115,12 +122,6 @@ void wr_cell_refund(struct wr_usage *usage, struct weir_receipt *receipt, int64_
     }
     wr_receipt_write_cell(receipt, taken.number, taken.day, taken.units - units,
                           taken.over_units - over_units);
-}
-
-/* Of |units| more in a window that has |used|, those beyond the limit. */
-static int64_t overage(const struct wr_quota_rule *rule, int64_t used, int64_t units)
-{
-    return rule->overage ? wr_max_i64(0, used + units - wr_max_i64(rule->limit, used)) : 0;
 }
 
 static void add(struct wr_usage *usage, const struct wr_quota_rule *rule,

@@ -164,20 +164,40 @@ struct finding {
     int64_t now;
 };
 
+static void prefetch_cells(const struct wr_known *known, uint32_t number)
+{
+    for (unsigned i = 0; i < known->prefetch_count; i++)
+        wr_usage_prefetch(known->prefetch[i], number);
+}
+
+static uint32_t prefetch_guess(const struct wr_known *known, uint64_t hash)
+{
+    uint32_t guess = wr_customers_guess(known->map, hash);
+
+    if (guess != UINT32_MAX)
+        prefetch_cells(known, guess);
+    return guess;
+}
+
 static bool find(void *context, unsigned by, struct weir_slice value, struct wr_customer_seen *out)
 {
     const struct finding *finding = context;
     struct wr_known *known = finding->known;
     const struct wr_customers_identity *identity = &known->by[by];
     struct wr_customer_record record;
-    uint32_t number;
+    uint32_t guess, number;
+    uint64_t hash;
 
     *out = (struct wr_customer_seen){0};
-    if (by >= known->by_count || !wr_customers_find(known->map, identity, value,
-                                                    wr_customers_hash(identity, value), &number))
+    if (by >= known->by_count)
         return false;
-    for (unsigned i = 0; i < known->prefetch_count; i++)
-        wr_usage_prefetch(known->prefetch[i], number);
+    hash = wr_customers_hash(identity, value);
+    wr_customers_prefetch(known->map, hash);
+    guess = prefetch_guess(known, hash);
+    if (!wr_customers_find(known->map, identity, value, hash, &number))
+        return false;
+    if (guess != number)
+        prefetch_cells(known, number);
     if (!wr_customers_get(known->map, number, &record))
         return false;
     out->id = (uint64_t)record.id;
@@ -244,18 +264,30 @@ int wr_known_plan(struct wr_engine *engine, const struct wr_customer_seen *custo
 }
 
 /* Whether the value is believed is not asked: what is fetched in vain costs little. */
-void wr_known_prefetch(const struct wr_engine *engine, const struct weir_request *request)
+static uint64_t hash_of(const struct wr_engine *engine, const struct weir_request *request)
 {
     const struct wr_policy_customers *customers = wr_policy_settings(engine->policy)->customers;
     struct wr_selection as_if; /* of it only this is read */
     struct weir_slice value;
 
-    if (engine->known == NULL || engine->known->by_count == 0)
-        return;
+    if (engine->known->by_count == 0)
+        return 0;
     as_if.peer_trusted = true;
     value = wr_policy_believed(engine->policy, request, &as_if, customers->identity[0]);
-    if (value.len > 0)
-        wr_customers_prefetch(engine->known->map, wr_customers_hash(&engine->known->by[0], value));
+    return value.len > 0 ? wr_customers_hash(&engine->known->by[0], value) : 0;
+}
+
+void wr_known_prefetch(const struct wr_engine *engine, const struct weir_request *requests,
+                       size_t n)
+{
+    uint64_t hashes[WR_KNOWN_BATCH];
+
+    for (size_t i = 0; i < n && i < WR_KNOWN_BATCH; i++) {
+        hashes[i] = hash_of(engine, &requests[i]);
+        wr_customers_prefetch(engine->known->map, hashes[i]);
+    }
+    for (size_t i = 0; i < n && i < WR_KNOWN_BATCH; i++)
+        (void)prefetch_guess(engine->known, hashes[i]);
 }
 
 bool wr_known_upgrade(struct wr_engine *engine, const struct wr_ballot *b,

@@ -44,8 +44,11 @@ int wr_known_plan(struct wr_engine *engine, const struct wr_customer_seen *custo
 bool wr_known_upgrade(struct wr_engine *engine, const struct wr_ballot *b,
                       const struct wr_selection *selection, struct weir_request *again);
 
-/* Start fetching what leads from |request| to a customer: for those who have several at once. */
-void wr_known_prefetch(const struct wr_engine *engine, const struct weir_request *request);
+/* Start fetching what the customers of |requests|, at most WR_KNOWN_BATCH, lead to and have used.
+ * The engine knows customers. */
+#define WR_KNOWN_BATCH 8
+void wr_known_prefetch(const struct wr_engine *engine, const struct weir_request *requests,
+                       size_t n);
 
 /* wr_engine_check_one of a quota with cells: |key| is the value of an identity that leads to a
  * customer, whose plan holds; whoever is unknown passes. Writes the verdict and the receipt. */

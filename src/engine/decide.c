@@ -10,7 +10,8 @@
 #include "engine/ballot.h"
 #include "engine/shared.h"
 
-#define BATCH 8 /* requests whose cache misses overlap; a selection is 3 KiB of stack */
+#define BATCH \
+    WR_KNOWN_BATCH /* requests whose cache misses overlap; a selection is 3 KiB of stack */
 
 struct decision {
     struct wr_selection selection;
@@ -106,8 +107,8 @@ void wr_engine_decide_batch(struct wr_engine *engine, const struct weir_request 
         return;
     for (size_t start = 0; start < n; start += BATCH) {
         size_t count = n - start < BATCH ? n - start : BATCH;
-        for (size_t i = 0; i < count && engine->known != NULL; i++)
-            wr_known_prefetch(engine, &requests[start + i]);
+        if (engine->known != NULL)
+            wr_known_prefetch(engine, &requests[start], count);
         for (size_t i = 0; i < count; i++)
             prepare(engine, &requests[start + i], now, &d[i]);
         for (size_t i = 0; i < count; i++)

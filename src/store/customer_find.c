@@ -18,6 +18,11 @@
  * first, the writer saw the hash and the entry's E is over; if the writer's was, the filler's fails
  * or finds another meta. A filler that is killed in between leaves an entry that is as good as any.
  *
+ * Memory. For a million customers the line, the record and the cells are a miss each, and only the
+ * line says where the others are. So there are hints besides, four bytes a key, small enough for
+ * the last level of the cache: a guess at the number, by which the others are fetched together with
+ * the line. Nothing is believed of them.
+ *
  * Rejected: the daemon computing the hashes (it does not have the keys); an entry that names the
  * key's cell, to be compared there (one more miss for every decision); remembering who is nobody's
  * (a new key would not be found; strangers cost a SHA-256 each, as they would without a cache). */
@@ -71,9 +76,37 @@ static struct wr_cache_line *line_of(const struct wr_customers *map, uint64_t ha
     return &map->cache[wr_mapped_index(hash, map->room)];
 }
 
+static uint32_t *hint_of(const struct wr_customers *map, uint64_t hash)
+{
+    return &map->hints[wr_mapped_index(hash, (uint64_t)map->room * WR_HINTS_PER_ROOM)];
+}
+
+/* Never 0. The high bits say which hint it is, so others tell keys apart. */
+static uint32_t hint_tag(uint64_t hash)
+{
+    return (uint32_t)(hash >> 2 & 0xff) << 24 | 0x1000000;
+}
+
 void wr_customers_prefetch(const struct wr_customers *map, uint64_t hash)
 {
+    __builtin_prefetch(hint_of(map, hash));
     __builtin_prefetch(line_of(map, hash));
+}
+
+uint32_t wr_customers_guess(const struct wr_customers *map, uint64_t hash)
+{
+    uint32_t hint = __atomic_load_n(hint_of(map, hash), __ATOMIC_RELAXED);
+    uint32_t number = hint & WR_KEY_CUSTOMER_MASK;
+
+    if ((hint & 0xff000000) != hint_tag(hash) || number >= map->room)
+        return UINT32_MAX;
+    __builtin_prefetch(&map->records[number]);
+    return number;
+}
+
+static void hint_at(const struct wr_customers *map, uint64_t hash, uint32_t number)
+{
+    __atomic_store_n(hint_of(map, hash), hint_tag(hash) | number, __ATOMIC_RELAXED);
 }
 
 /* Of an entry of |epoch|, but for its version. */
@@ -130,6 +163,7 @@ static void remember(struct wr_customers *map, uint64_t hash, uint32_t number, u
 
     for (unsigned i = 0; i < WR_CACHE_ENTRIES; i++)
         seen[i] = (struct wr_slot){WR_LOAD(&line->entry[i].word), WR_LOAD(&line->entry[i].state)};
+    hint_at(map, hash, number);
     victim = victim_of(map, seen, hash);
     version = (seen[victim].state + WR_CACHE_VERSION) & WR_CACHE_VERSION_MASK;
     (void)wr_cas16(&line->entry[victim], seen[victim].word, seen[victim].state, hash,

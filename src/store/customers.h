@@ -59,10 +59,15 @@ struct wr_customers_identity {
 void wr_customers_identity(const struct wr_customers *map, struct weir_slice name,
                            struct wr_customers_identity *out);
 
-/* The hash of |value| under the file's secret, for the two below; and start fetching what it leads
+/* The hash of |value| under the file's secret, for those below; and start fetching what it leads
  * to. */
 uint64_t wr_customers_hash(const struct wr_customers_identity *identity, struct weir_slice value);
 void wr_customers_prefetch(const struct wr_customers *map, uint64_t hash);
+
+/* Whose key it may be, for fetching what he needs while it is being found out; and start fetching
+ * his record. UINT32_MAX: nobody's that is known. To be asked a while after prefetch, or at once.
+ */
+uint32_t wr_customers_guess(const struct wr_customers *map, uint64_t hash);
 
 /* Whose key |value| is, |hash| its hash; and start fetching his record. False: nobody's. One cache
  * line for a key that was found before, a SHA-256 (0.4 us) for others. */

@@ -7,7 +7,8 @@
  *    24576  wants         room / 8     a bit a customer, in whole pages
  *        .  records       room x  32   in whole pages
  *        .  keys      3 x room x  32   in whole pages; open addressing by digest
- *        .  cache         room x  64   lines of four entries
+ *        .  cache         room x  64   lines of four entries, in whole pages
+ *        .  hints     2 x room x   4   number 0..23, tag 24..31: whose record is worth fetching
  *
  * Zero is the empty value of everything. Bytes of the file are input: each number in them is
  * checked where it is used. */
@@ -23,6 +24,7 @@
 #define WR_KEYS_PER_ROOM 3 /* full at two keys a customer, when runs get long */
 #define WR_KEY_PROBES 1024 /* cells of a run at most: at two thirds full, 211 are expected */
 #define WR_CACHE_ENTRIES 4 /* of a line */
+#define WR_HINTS_PER_ROOM 2
 
 struct wr_customers_header {
     struct wr_mapped_header mapped;
@@ -89,6 +91,7 @@ struct wr_customers {
     struct wr_customer_cell *records;
     struct wr_key_cell *keys;
     struct wr_cache_line *cache;
+    uint32_t *hints;
     uint32_t room;
     uint32_t key_count;
     uint64_t secret[2];

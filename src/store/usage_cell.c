@@ -32,16 +32,6 @@ void wr_usage_prefetch(const struct wr_usage *usage, uint32_t number)
         __builtin_prefetch(&usage->cells[number]);
 }
 
-/* Both words of |pair|, of one moment if it does not change all the time. A swap compares both. */
-static struct wr_slot load(const struct wr_slot *pair)
-{
-    struct wr_slot seen;
-
-    seen.word = WR_LOAD(&pair->word);
-    seen.state = WR_LOAD(&pair->state);
-    return seen;
-}
-
 /* How far the window of |used| is from |day|; an empty one is farthest. */
 static uint64_t distance(uint64_t used, uint64_t day)
 {
@@ -52,30 +42,51 @@ static uint64_t distance(uint64_t used, uint64_t day)
     return other > day ? other - day : day - other;
 }
 
-bool wr_usage_find(const struct wr_usage *usage, uint32_t number, int32_t day,
-                   struct wr_usage_view *out)
+/* The pair that a window of |day| is to take the place of. It may have begun meanwhile. */
+static __attribute__((noinline)) void find_vacancy(struct wr_usage_cell *cell, uint64_t day,
+                                                   struct wr_usage_view *out)
 {
-    uint64_t wanted = (uint64_t)day & WR_USAGE_DAY_MASK, farthest = 0;
-    struct wr_usage_cell *cell;
+    uint64_t farthest = 0;
 
-    *out = (struct wr_usage_view){0};
-    if (number >= usage->room)
-        return false;
-    cell = &usage->cells[number];
     for (unsigned i = 0; i < WR_USAGE_WINDOWS; i++) {
         struct wr_slot *pair = &cell->window[i];
-        struct wr_slot seen = load(pair);
-        uint64_t far = distance(seen.word, wanted);
+        uint64_t used = WR_LOAD(&pair->word), over = WR_LOAD(&pair->state);
+        uint64_t far = distance(used, day);
 
         if (far == 0) {
-            *out = (struct wr_usage_view){seen.word, seen.state, pair, seen.word, seen.state};
-            return true;
+            *out = (struct wr_usage_view){used, over, pair, used, over};
+            return;
         }
         if (far > farthest) {
             farthest = far;
-            *out = (struct wr_usage_view){0, 0, pair, seen.word, seen.state};
+            *out = (struct wr_usage_view){0, 0, pair, used, over};
         }
     }
+}
+
+/* Both words of a pair are of one moment unless it changes all the time; a swap compares both. */
+bool wr_usage_find(const struct wr_usage *usage, uint32_t number, int32_t day,
+                   struct wr_usage_view *out)
+{
+    uint64_t wanted = (uint64_t)day & WR_USAGE_DAY_MASK;
+    struct wr_usage_cell *cell;
+
+    if (number >= usage->room) {
+        *out = (struct wr_usage_view){0};
+        return false;
+    }
+    cell = &usage->cells[number];
+    for (unsigned i = 0; i < WR_USAGE_WINDOWS; i++) {
+        struct wr_slot *pair = &cell->window[i];
+        uint64_t used = WR_LOAD(&pair->word);
+
+        if (used >> WR_USAGE_UNIT_BITS == wanted && used != 0) {
+            uint64_t over = WR_LOAD(&pair->state);
+            *out = (struct wr_usage_view){used, over, pair, used, over};
+            return true;
+        }
+    }
+    find_vacancy(cell, wanted, out);
     return true;
 }
 

@@ -1,0 +1,292 @@
+/* quota.c - weir_decide with quotas of customers beside the same policy with two fixed windows by
+ * API key in the arena instead.
+ *
+ * As check.c measures: rounds in which the sides take turns, CPU time of the thread, the median of
+ * the rounds' ratios. A million customers with a key each, a daily and a monthly quota. Prints one
+ * JSON line a case; opening and memory have their own. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "store/customers.h"
+#include "store/usage.h"
+#include "weir/weir.h"
+
+#define ROUNDS 9
+#define KEY_LEN 24
+#define BATCH 16
+#define CUSTOMERS 1000000U
+#define TARGET 1.2
+#define FIELDS 2 /* of either policy: the key as the program gives it, and the header */
+
+static char folder[64];
+static struct weir *quotas, *windows;
+static uint64_t sink;
+
+static int64_t clock_ns(clockid_t id)
+{
+    struct timespec ts;
+    (void)clock_gettime(id, &ts);
+    return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
+}
+
+static uint64_t mix(uint64_t x)
+{
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9U;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebU;
+    return x ^ (x >> 31);
+}
+
+/* 24 bytes that are a header's value. */
+static void make_key(char *key, uint64_t number)
+{
+    static const char digits[] = "0123456789abcdef";
+
+    memcpy(key, "k_live_customer:", 16);
+    for (unsigned i = 0; i < 8; i++)
+        key[16 + i] = digits[number >> (4 * i) & 15];
+}
+
+/* ---- the two policies ---------------------------------------------------------------------- */
+
+static const char with_quotas[] =
+    "version: 1\n"
+    "arena: {path: %s/quotas.arena, size: 64MiB}\n"
+    "identity: {api_key: {header: X-Api-Key}}\n"
+    "customers: {directory: %s/customers, by: [api_key], room: 1000000}\n"
+    "limits:\n"
+    "  - {name: daily, by: [customer], quota: {limit: 1000000000, per: day}}\n"
+    "  - {name: monthly, by: [customer], quota: {limit: 1000000000, per: month}}\n";
+
+static const char with_windows[] =
+    "version: 1\n"
+    "arena: {path: %s/windows.arena, size: 64MiB}\n"
+    "identity: {api_key: {header: X-Api-Key}}\n"
+    "limits:\n"
+    "  - {name: daily, by: [api_key], rate: 1000000000/day, algorithm: fixed-window,\n"
+    "     when_missing: skip}\n"
+    "  - {name: weekly, by: [api_key], rate: 1000000000/week, algorithm: fixed-window,\n"
+    "     when_missing: skip}\n";
+
+static struct weir *open_policy(const char *text)
+{
+    struct weir *weir;
+    char path[128], errors[2000];
+    FILE *file;
+
+    (void)snprintf(path, sizeof path, "%s/policy.yaml", folder);
+    file = fopen(path, "w");
+    if (file == NULL)
+        abort();
+        /* Both have one place for the folder or two. */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+#pragma GCC diagnostic ignored "-Wformat-extra-args"
+    (void)fprintf(file, text, folder, folder);
+#pragma GCC diagnostic pop
+    (void)fclose(file);
+    if (weir_open(&weir, path, NULL, errors, sizeof errors) != 0) {
+        (void)fprintf(stderr, "%s", errors);
+        exit(1);
+    }
+    return weir;
+}
+
+static void fill(void)
+{
+    struct wr_customers_options options = {.writer = true};
+    struct wr_customer_record record = {.flags = WR_CUSTOMER_ACTIVE, .until_ns = INT64_MAX};
+    unsigned char digest[WR_SHA256_BYTES];
+    struct wr_customers *map;
+    char path[128], key[KEY_LEN];
+
+    (void)snprintf(path, sizeof path, "%s/customers/" WR_CUSTOMERS_NAME, folder);
+    options.path = path;
+    if (wr_customers_open(&map, &options, NULL) != 0 || wr_customers_plan(map, "default") != 0)
+        abort();
+    for (uint32_t i = 0; i < CUSTOMERS; i++) {
+        record.id = i;
+        make_key(key, i);
+        wr_customer_digest((struct weir_slice){"api_key", 7}, (struct weir_slice){key, KEY_LEN},
+                           digest);
+        if (wr_customers_set(map, i, &record, false) != 0 ||
+            wr_customers_key_set(map, digest, i) != 0)
+            abort();
+    }
+    wr_customers_close(map);
+}
+
+static void clean(void)
+{
+    static const char *const names[] = {
+        "customers/daily.usage", "customers/monthly.usage", "customers/" WR_CUSTOMERS_NAME,
+        "quotas.arena",          "windows.arena",           "policy.yaml"};
+    char path[128];
+
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        (void)snprintf(path, sizeof path, "%s/%s", folder, names[i]);
+        (void)unlink(path);
+    }
+    (void)snprintf(path, sizeof path, "%s/customers", folder);
+    (void)rmdir(path);
+    (void)rmdir(folder);
+}
+
+/* ---- measuring ----------------------------------------------------------------------------- */
+
+static struct weir_request request_of(const struct weir_slice fields[FIELDS])
+{
+    return (struct weir_request){.method = {"GET", 3},
+                                 .path = {"/", 1},
+                                 .peer = {"192.0.2.1", 9},
+                                 .fields = fields,
+                                 .field_count = FIELDS,
+                                 .cost_units = 1,
+                                 .plan = -1};
+}
+
+static void run_one(struct weir *weir, uint64_t keys, uint64_t decisions, uint64_t seed)
+{
+    static struct weir_answer answer;
+    int64_t now = weir_now(weir);
+    char key[KEY_LEN];
+    struct weir_slice fields[FIELDS] = {{NULL, 0}, {key, KEY_LEN}};
+    struct weir_request request = request_of(fields);
+
+    for (uint64_t i = 0; i < decisions; i++) {
+        make_key(key, mix(seed + i) % keys);
+        (void)weir_decide(weir, &request, now, &answer);
+        sink += answer.outcome == WEIR_ALLOW && answer.count == 2;
+    }
+}
+
+static void run_batch(struct weir *weir, uint64_t keys, uint64_t decisions, uint64_t seed)
+{
+    static struct weir_answer answers[BATCH];
+    int64_t now = weir_now(weir);
+    char key[BATCH][KEY_LEN];
+    struct weir_slice fields[BATCH][FIELDS];
+    struct weir_request requests[BATCH];
+
+    for (uint64_t i = 0; i < decisions; i += BATCH) {
+        for (unsigned j = 0; j < BATCH; j++) {
+            make_key(key[j], mix(seed + i + j) % keys);
+            fields[j][0] = (struct weir_slice){NULL, 0};
+            fields[j][1] = (struct weir_slice){key[j], KEY_LEN};
+            requests[j] = request_of(fields[j]);
+        }
+        (void)weir_decide_batch(weir, requests, BATCH, now, answers);
+        for (unsigned j = 0; j < BATCH; j++)
+            sink += answers[j].outcome == WEIR_ALLOW && answers[j].count == 2;
+    }
+}
+
+typedef void run_fn(struct weir *weir, uint64_t keys, uint64_t decisions, uint64_t seed);
+
+static double ns_of(run_fn *run, struct weir *weir, uint64_t keys, uint64_t decisions,
+                    uint64_t seed)
+{
+    uint64_t passed = sink;
+    int64_t start = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+
+    run(weir, keys, decisions, seed);
+    if (sink - passed != decisions)
+        abort(); /* both limits, every time */
+    return (double)(clock_ns(CLOCK_THREAD_CPUTIME_ID) - start) / (double)decisions;
+}
+
+static int compare(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double median(double *values)
+{
+    qsort(values, ROUNDS, sizeof *values, compare);
+    return values[ROUNDS / 2];
+}
+
+static void report(const char *name, const char *unit, double ours, double other, double ratio,
+                   double target)
+{
+    (void)printf("{\"bench\":\"quota\",\"case\":\"%s\",\"unit\":\"%s\",\"ours\":%.2f,\"peer\":%.2f,"
+                 "\"ratio\":%.2f,\"target\":\"<= %.2f\",\"met\":%s}\n",
+                 name, unit, ours, other, ratio, target, ratio <= target ? "true" : "false");
+    (void)fflush(stdout);
+}
+
+static void race(const char *name, run_fn *run, uint64_t keys, uint64_t decisions)
+{
+    double a[ROUNDS], b[ROUNDS], ratios[ROUNDS];
+
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        a[i] = ns_of(run, quotas, keys, decisions, i * decisions);
+        b[i] = ns_of(run, windows, keys, decisions, i * decisions);
+        ratios[i] = a[i] / b[i];
+    }
+    report(name, "ns CPU a decision", median(a), median(b), median(ratios), TARGET);
+}
+
+/* Milliseconds until a file for a million customers is open; a scan would take a second. */
+static void race_open(void)
+{
+    struct wr_customers_options options = {.must_exist = true};
+    double a[ROUNDS];
+    char path[128];
+
+    (void)snprintf(path, sizeof path, "%s/customers/" WR_CUSTOMERS_NAME, folder);
+    options.path = path;
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        struct wr_customers *map;
+        int64_t start = clock_ns(CLOCK_MONOTONIC);
+        if (wr_customers_open(&map, &options, NULL) != 0)
+            abort();
+        a[i] = (double)(clock_ns(CLOCK_MONOTONIC) - start) / 1e6;
+        wr_customers_close(map);
+    }
+    report("1 M customers: open the file", "ms", median(a), 10, a[ROUNDS / 2] / 10, 1);
+}
+
+static void report_memory(void)
+{
+    struct stat st;
+    double bytes = 0;
+    char path[128];
+    static const char *const names[] = {"daily.usage", "monthly.usage", WR_CUSTOMERS_NAME};
+
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        (void)snprintf(path, sizeof path, "%s/customers/%s", folder, names[i]);
+        if (stat(path, &st) != 0)
+            abort();
+        bytes += (double)st.st_size;
+    }
+    report("bytes a customer with two quotas", "bytes", bytes / CUSTOMERS, 330,
+           bytes / CUSTOMERS / 330, 1);
+}
+
+int main(void)
+{
+    (void)snprintf(folder, sizeof folder, "/dev/shm/weir-bench-quota-XXXXXX");
+    if (mkdtemp(folder) == NULL)
+        abort();
+    quotas = open_policy(with_quotas);
+    windows = open_policy(with_windows);
+    fill();
+    for (uint64_t seed = 0; seed < 4; seed++) {
+        run_one(quotas, CUSTOMERS, CUSTOMERS, seed << 40);
+        run_one(windows, CUSTOMERS, CUSTOMERS, seed << 40);
+    }
+    race_open();
+    report_memory();
+    race("two quotas, hot customer", run_one, 1, 1000000);
+    race("two quotas, 1 M customers", run_one, CUSTOMERS, 1000000);
+    race("two quotas, 1 M customers, batch of 16", run_batch, CUSTOMERS, 1000000);
+    weir_close(quotas);
+    weir_close(windows);
+    clean();
+    return 0;
+}
