@@ -12,6 +12,7 @@ few=${BENCH_QUICK:+--rounds 3 --seconds 1}
     # shellcheck disable=SC2086 # words or nothing
     "$build/bench/bench_check" $quick
     "$build/bench/bench_match" $quick
+    "$build/bench/bench_quota"
     python3 bench/replay.py "$build" ${BENCH_QUICK:+--lines 200000}
     python3 bench/nginx.py "$build" $few
     python3 bench/grpc.py "$build" ${BENCH_QUICK:+--rounds 3 --requests 50000}
