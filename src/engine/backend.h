@@ -77,7 +77,8 @@ struct wr_remote_call {
     int64_t now_ns; /* arena's clock, when it is asked */
     void (*done)(struct wr_remote_call *call, enum wr_remote_result result);
     void *context;                  /* the caller's */
-    enum wr_remote_trouble trouble; /* with WR_REMOTE_GONE */
+    enum wr_remote_trouble trouble; /* with WR_REMOTE_GONE, */
+    int64_t retry_ns;               /* and how long until the store is tried again; 0: not known */
     /* The backend's while the call is under way: */
     void *link[2];
     uint64_t priv[2];

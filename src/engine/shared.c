@@ -68,8 +68,8 @@ static void clear(struct wr_pending *p)
     p->call.count = 0;
     p->call.shadow = 0;
     p->call.trouble = WR_TROUBLE_NONE;
+    p->call.retry_ns = 0;
     p->force = 0;
-    p->gone_retry_ns = 0;
     p->asked = 0;
     p->leased = 0;
     p->held = 0;

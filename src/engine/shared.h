@@ -33,7 +33,7 @@
 struct wr_pending {
     /* To be handed to a backend as it is: done and context are the caller's. charge[i].extra is
      * 0: whoever manages leases sets it; ttl_ns is the limit's where it is leased, asked for a
-     * lease or not. */
+     * lease or not. call.retry_ns is what a limit that is closed then tells its callers. */
     struct wr_remote_call call;
     /* Bits of call.charge[], once the answer is complete: cost units are to be forced at the
      * backend (count_denied, where a refusal was decided without asking it). */
@@ -41,9 +41,6 @@ struct wr_pending {
     /* wr_engine_settle_shared and _release_shared: what is to be done at the backend with
      * call.charge[i]: this many units forced (> 0) or refunded (< 0). */
     int64_t adjust[WEIR_LIMITS_MAX];
-    /* For wr_engine_finish with WR_REMOTE_GONE: when the store will be tried again; 0: not known.
-     */
-    int64_t gone_retry_ns;
 
     struct wr_ballot ballot; /* limits in the order of the file; charge[i] of local limits, leases,
                                 fall-backs */

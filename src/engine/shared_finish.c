@@ -187,7 +187,7 @@ static void gone_verdict(const struct finishing *f, unsigned i, struct weir_verd
     out->outcome = WEIR_DENY;
     out->reason = WEIR_REASON_STORE;
     out->remaining_units = 0;
-    out->retry_after_ns = f->p->gone_retry_ns > 0 ? f->p->gone_retry_ns : WR_GONE_RETRY_NS;
+    out->retry_after_ns = f->p->call.retry_ns > 0 ? f->p->call.retry_ns : WR_GONE_RETRY_NS;
 }
 
 /* As moments: who asks for them later knows the whole limit, not the part. */

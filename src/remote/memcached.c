@@ -58,9 +58,10 @@ static struct wr_mc_link *link_of(const struct wr_mc_store *store, const unsigne
 }
 
 static void gone_at_once(struct wr_mc_store *store, struct wr_remote_call *call,
-                         enum wr_remote_trouble trouble)
+                         enum wr_remote_trouble trouble, int64_t retry_ns)
 {
     call->trouble = trouble;
+    call->retry_ns = retry_ns;
     store->state.gone[trouble]++;
     call->done(call, WR_REMOTE_GONE);
 }
@@ -72,15 +73,15 @@ static void take(void *backend, struct wr_remote_call *call)
 
     store->state.calls++;
     for (unsigned i = 0; i < call->count; i++) {
-        enum wr_remote_trouble trouble = wr_mc_link_trouble(link_of(store, call->charge[i].tag));
-        if (trouble == WR_TROUBLE_BREAKER) {
-            gone_at_once(store, call, trouble);
+        const struct wr_mc_link *link = link_of(store, call->charge[i].tag);
+        if (wr_mc_link_trouble(link) == WR_TROUBLE_BREAKER) {
+            gone_at_once(store, call, WR_TROUBLE_BREAKER, wr_mc_link_retry_ns(link));
             return;
         }
     }
     job = wr_mc_job_new(store, call->count, WR_MC_JOB_TAKE);
     if (job == NULL) {
-        gone_at_once(store, call, WR_TROUBLE_BUSY);
+        gone_at_once(store, call, WR_TROUBLE_BUSY, 0);
         return;
     }
     job->call = call;

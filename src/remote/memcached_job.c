@@ -92,6 +92,9 @@ void wr_mc_job_answer(struct wr_mc_job *job, enum wr_remote_result result,
         call->charge[i].name = name;
     }
     call->trouble = trouble;
+    call->retry_ns = 0;
+    for (unsigned i = 0; i < job->count && result == WR_REMOTE_GONE; i++)
+        call->retry_ns = wr_max_i64(call->retry_ns, wr_mc_link_retry_ns(job->item[i].link));
     if (result == WR_REMOTE_GONE)
         job->store->state.gone[trouble]++;
     call->done(call, result);

@@ -47,6 +47,7 @@ static void refuse_for_a_moment(struct wr_mc_job *job)
         charge->retry_after_ns = charge->next_ns = charge->reset_ns = MOMENT_NS;
     }
     call->trouble = WR_TROUBLE_NONE;
+    call->retry_ns = 0;
     call->done(call, WR_REMOTE_DONE);
 }
 

@@ -413,6 +413,11 @@ enum wr_remote_trouble wr_mc_link_trouble(const struct wr_mc_link *link)
     return wr_breaker_closed(&link->breaker) ? WR_TROUBLE_CONNECT : WR_TROUBLE_BREAKER;
 }
 
+int64_t wr_mc_link_retry_ns(const struct wr_mc_link *link)
+{
+    return wr_breaker_wait_ns(&link->breaker, now_ns());
+}
+
 const char *wr_mc_link_detail(const struct wr_mc_link *link)
 {
     return link->stage == STAGE_UP ? "" : link->detail[0] != '\0' ? link->detail : "connecting";

@@ -32,6 +32,8 @@ struct wr_mc_link *wr_mc_link_open(const struct wr_mc_link_options *options);
 
 /* May it be sent to? Otherwise why not: CONNECT, it may be in a moment, or BREAKER. */
 enum wr_remote_trouble wr_mc_link_trouble(const struct wr_mc_link *link);
+/* How long until it is tried again; 0: it is not left alone. */
+int64_t wr_mc_link_retry_ns(const struct wr_mc_link *link);
 /* For people: why it is not connected; "" where it is. */
 const char *wr_mc_link_detail(const struct wr_mc_link *link);
 

@@ -18,10 +18,11 @@
 /* ---- deciding ------------------------------------------------------------------------------- */
 
 static void refuse(struct wr_redis_store *store, struct wr_remote_call *call,
-                   enum wr_remote_trouble trouble)
+                   enum wr_remote_trouble trouble, const struct wr_redis_node *node)
 {
     store->state.gone[trouble]++;
     call->trouble = trouble;
+    call->retry_ns = wr_redis_retry_ns(node);
     call->done(call, WR_REMOTE_GONE);
 }
 
@@ -31,11 +32,12 @@ static void take(void *backend, struct wr_remote_call *call)
     struct wr_redis_ticket *ticket =
         store->closing ? NULL : wr_redis_ticket_new(store, WR_REDIS_TAKE);
     enum wr_remote_trouble trouble;
+    const struct wr_redis_node *node;
 
     assert(call->count > 0 && call->count <= WEIR_LIMITS_MAX);
     store->state.calls++;
     if (ticket == NULL) {
-        refuse(store, call, WR_TROUBLE_BUSY);
+        refuse(store, call, WR_TROUBLE_BUSY, NULL);
         return;
     }
     ticket->call = call;
@@ -44,9 +46,10 @@ static void take(void *backend, struct wr_remote_call *call)
     trouble = wr_redis_advance(ticket);
     if (trouble == WR_TROUBLE_NONE)
         return;
+    node = ticket->node;
     wr_redis_queue_leave(ticket);
     wr_redis_ticket_free(ticket);
-    refuse(store, call, trouble);
+    refuse(store, call, trouble, node);
 }
 
 static void order(struct wr_redis_store *store, enum wr_redis_op op,

@@ -247,6 +247,7 @@ void wr_redis_finish(struct wr_redis_ticket *ticket, enum wr_remote_result resul
                 wr_redis_take_back(ticket);
         }
         call->trouble = result == WR_REMOTE_GONE ? trouble : WR_TROUBLE_NONE;
+        call->retry_ns = result == WR_REMOTE_GONE ? wr_redis_retry_ns(ticket->node) : 0;
         /* The answer to what is under way may still take: it is read into copies. */
         if (under_way && (ticket->op != WR_REDIS_TAKE ||
                           !wr_redis_ticket_keep(ticket, call->charge, ticket->asked, call->shadow)))

@@ -37,6 +37,11 @@ static void on_pause_over(uv_timer_t *timer)
         (void)uv_timer_start(&node->pause, on_pause_over, 1, 0);
 }
 
+int64_t wr_redis_retry_ns(const struct wr_redis_node *node)
+{
+    return node == NULL ? 0 : wr_breaker_wait_ns(&node->breaker, wr_redis_now_ns());
+}
+
 static void wait_for_breaker(struct wr_redis_node *node, int64_t now_ns)
 {
     int64_t wait_ns = wr_breaker_wait_ns(&node->breaker, now_ns);

@@ -284,6 +284,8 @@ struct wr_redis_node *wr_redis_node_open(struct wr_redis_store *store,
 void wr_redis_node_close(struct wr_redis_node *node);
 /* Point it elsewhere: the connection is closed, another opened. */
 void wr_redis_node_move(struct wr_redis_node *node, const struct wr_redis_address *address);
+/* How long until it is tried again; 0: not known, as of NULL, or it is not left alone. */
+int64_t wr_redis_retry_ns(const struct wr_redis_node *node);
 /* A command was not answered in time. */
 void wr_redis_node_failed(struct wr_redis_node *node, int64_t now_ns);
 /* Its connection is good for nothing: connect anew. */

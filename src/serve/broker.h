@@ -97,7 +97,7 @@ void wr_question_ask(struct wr_question *question);
 /* Complete it without the store. */
 void wr_question_finish_alone(struct wr_question *question, enum wr_remote_trouble trouble);
 /* The lease that it waited for has come, or, if |gone|, never will: |trouble|. */
-void wr_question_landed(struct wr_question *question, bool gone, enum wr_remote_trouble trouble);
+void wr_question_landed(struct wr_question *question, bool gone, const struct wr_remote_call *of);
 /* |answer|, of its pending, is complete: count leases that were spent, charge what is owed. */
 void wr_question_decided(struct wr_question *question, const struct weir_answer *answer);
 /* Whoever asked has gone. */

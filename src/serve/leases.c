@@ -80,7 +80,7 @@ static void take_off(struct wr_leases *leases, struct wr_question *question, uin
 }
 
 static void land(struct wr_leases *leases, struct wr_flight *flight, bool gone,
-                 enum wr_remote_trouble trouble)
+                 const struct wr_remote_call *of)
 {
     struct wr_flight **at = &leases->chain[flight->key % CHAINS];
     struct wr_question *waiting = flight->waiting;
@@ -93,7 +93,7 @@ static void land(struct wr_leases *leases, struct wr_flight *flight, bool gone,
     while (waiting != NULL) {
         struct wr_question *next = waiting->next_waiting;
         waiting->flight = NULL;
-        wr_question_landed(waiting, gone, trouble);
+        wr_question_landed(waiting, gone, of);
         waiting = next;
     }
 }
@@ -206,7 +206,7 @@ void wr_leases_landed(struct wr_leases *leases, struct wr_question *question, bo
     question->flight = NULL;
     while (flight != NULL) {
         struct wr_flight *next = flight->next_owned;
-        land(leases, flight, gone, question->pending.call.trouble);
+        land(leases, flight, gone, &question->pending.call);
         flight = next;
     }
 }

@@ -90,9 +90,10 @@ static void arrive(struct wr_question *question)
         wr_broker_ready(question->broker, asks);
 }
 
-void wr_question_landed(struct wr_question *question, bool gone, enum wr_remote_trouble trouble)
+void wr_question_landed(struct wr_question *question, bool gone, const struct wr_remote_call *of)
 {
-    question->lost_by = trouble;
+    question->lost_by = of->trouble;
+    question->pending.call.retry_ns = of->retry_ns;
     question->state = gone ? WR_QUESTION_ALONE : WR_QUESTION_AGAIN;
     arrive(question);
 }

@@ -512,7 +512,7 @@ static void test_gone_closed(void **state)
 
     /* When the next probe is known, that is what is said. */
     assert_false(begin_call(&node, T0, k, &a));
-    node.pending.gone_retry_ns = 250 * MS;
+    node.pending.call.retry_ns = 250 * MS;
     ask_store(&node, T0, &a);
     assert_int_equal(a.retry_after_ns, 250 * MS);
 
