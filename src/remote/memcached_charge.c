@@ -23,6 +23,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "algo/leasing.h"
 #include "algo/period.h"
 #include "algo/window.h"
 #include "base/arith.h"
@@ -97,25 +98,16 @@ static void find_window(struct wr_mc_charge *charge, int64_t now_ns)
     }
 }
 
-/* What is granted as a lease may be spent until its end, and has been paid back in part by then: a
- * leased bucket is smaller by that part, so that what passes in any interval stays within the whole
- * one. */
-static void shrink_bucket(struct wr_mc_charge *charge)
-{
-    struct wr_limit *limit = &charge->limit;
-    uint64_t most = wr_muldiv_ceil((uint64_t)limit->units, (uint64_t)charge->asked->ttl_ns,
-                                   (uint64_t)limit->window_ns);
-
-    limit->burst = wr_max_i64(1, limit->burst - (int64_t)wr_min_u64(most, INT64_MAX));
-}
-
 void wr_mc_charge_begin(struct wr_mc_charge *charge, struct wr_remote_charge *asked, int64_t now_ns)
 {
+    struct wr_limit *limit = &charge->limit;
+    int64_t reserve = wr_leasing_reserve(asked->limit, asked->ttl_ns);
+
     *charge = (struct wr_mc_charge){.asked = asked, .limit = *asked->limit};
-    if (wr_mc_is_count(&charge->limit))
+    if (wr_mc_is_count(limit))
         find_window(charge, now_ns);
-    else if (charge->limit.algo == WR_TOKEN_BUCKET && asked->ttl_ns > 0 && charge->limit.units > 0)
-        shrink_bucket(charge);
+    else if (reserve > 0)
+        limit->burst = wr_max_i64(1, limit->burst - reserve);
 }
 
 /* How long what is stored now must be kept: while it says anything. */
@@ -237,13 +229,6 @@ bool wr_mc_charge_hear(struct wr_mc_charge *charge, enum wr_mc_want want, enum w
 
 /* ---- judging ------------------------------------------------------------------------------- */
 
-static int64_t grant(struct wr_mc_charge *charge, const struct wr_take *take, unsigned nodes)
-{
-    int64_t share = take->remaining / 2 / wr_max_i64(1, (int64_t)nodes);
-
-    return take->allowed ? wr_min_i64(charge->asked->extra, share) : 0;
-}
-
 void wr_mc_charge_judge(struct wr_mc_charge *charge, unsigned nodes, int64_t now_ns)
 {
     struct wr_remote_charge *asked = charge->asked;
@@ -256,7 +241,7 @@ void wr_mc_charge_judge(struct wr_mc_charge *charge, unsigned nodes, int64_t now
     algo->take(&charge->limit, charge->word, now_ns, asked->cost, &take);
     asked->allowed = take.allowed;
     asked->never = take.never;
-    asked->granted = grant(charge, &take, nodes);
+    asked->granted = take.allowed ? wr_leasing_grant(take.remaining, asked->extra, nodes) : 0;
     asked->lease_ns = asked->granted == 0 ? 0
                       : count             ? wr_min_i64(asked->ttl_ns, charge->end_ns - now_ns)
                                           : asked->ttl_ns;

@@ -58,10 +58,10 @@ void wr_cluster_open_seeds(struct wr_cluster *cluster)
 {
     const struct wr_redis_store *store = cluster->store;
 
-    for (size_t i = 0; i < store->address_count; i++)
-        (void)wr_cluster_find_or_open(
-            cluster, &(struct wr_redis_address){store->addresses[i].host, store->addresses[i].port,
-                                                store->addresses[i].path});
+    for (size_t i = 0; i < store->address_count; i++) {
+        const struct wr_redis_address address = wr_redis_address_of(&store->addresses[i]);
+        (void)wr_cluster_find_or_open(cluster, &address);
+    }
 }
 
 void wr_cluster_close_unused(struct wr_cluster *cluster, int64_t now_ns)

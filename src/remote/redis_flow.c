@@ -127,9 +127,18 @@ enum wr_remote_trouble wr_redis_dispatch(struct wr_redis_ticket *ticket)
     return send_command(ticket) ? WR_TROUBLE_NONE : WR_TROUBLE_PROTOCOL;
 }
 
+/* Of what is left, what is asked next. */
+static uint32_t group_of(const struct wr_redis_ticket *ticket)
+{
+    struct wr_redis_store *store = ticket->store;
+
+    return store->router->group == NULL ? ticket->left
+                                        : store->router->group(store, ticket, ticket->left);
+}
+
 enum wr_remote_trouble wr_redis_advance(struct wr_redis_ticket *ticket)
 {
-    ticket->asked = ticket->store->router->group(ticket->store, ticket, ticket->left);
+    ticket->asked = group_of(ticket);
     ticket->left &= ~ticket->asked;
     ticket->node = NULL;
     ticket->asking = false;
@@ -198,7 +207,7 @@ void wr_redis_give_back(struct wr_redis_store *store, const struct wr_remote_cha
         for (unsigned i = 0; i < ticket->count; i++)
             ticket->kept[i].charge.cost += ticket->kept[i].charge.granted;
         ticket->left = (UINT32_C(1) << ticket->count) - 1;
-        group = ticket->asked = store->router->group(store, ticket, ticket->left);
+        group = ticket->asked = group_of(ticket);
         ticket->left = 0;
         wr_redis_order(ticket);
         /* Bit j of |group| is the j-th bit of |which|. */

@@ -16,6 +16,7 @@
 #include <uv.h>
 
 #include "engine/backend.h"
+#include "policy/policy.h"
 #include "remote/redis_reply.h"
 
 #define WR_REDIS_WHY_MAX 128 /* bytes of why something failed, with its terminator */
@@ -27,6 +28,11 @@ struct wr_redis_address {
     uint16_t port;
     const char *path; /* of a unix socket */
 };
+
+static inline struct wr_redis_address wr_redis_address_of(const struct wr_policy_address *address)
+{
+    return (struct wr_redis_address){address->host, address->port, address->path};
+}
 
 /* How to make oneself known. NULL: not said. */
 struct wr_redis_login {

@@ -281,21 +281,11 @@ static bool start(struct wr_redis_store *store)
     store->greeting[store->greeting_count++] =
         (struct wr_redis_greeting){role, sizeof role - 1, check_role};
     for (size_t i = 0; i < all->count; i++) {
-        const struct wr_policy_address *address = &store->addresses[i];
         all->watcher[i].all = all;
-        all->watcher[i].address =
-            (struct wr_redis_address){address->host, address->port, address->path};
+        all->watcher[i].address = wr_redis_address_of(&store->addresses[i]);
         watch(&all->watcher[i]);
     }
     return true;
-}
-
-static uint32_t group(struct wr_redis_store *store, const struct wr_redis_ticket *ticket,
-                      uint32_t left)
-{
-    (void)store;
-    (void)ticket;
-    return left;
 }
 
 static struct wr_redis_node *route(struct wr_redis_store *store, struct wr_redis_ticket *ticket)
@@ -354,7 +344,6 @@ static void dispose(struct wr_redis_store *store)
 const struct wr_redis_router wr_redis_sentinel = {
     .name = "sentinel",
     .start = start,
-    .group = group,
     .route = route,
     .lost = lost,
     .beat = beat,

@@ -3,19 +3,10 @@
 
 static bool start(struct wr_redis_store *store)
 {
-    const struct wr_policy_address *address = &store->addresses[0];
+    const struct wr_redis_address address = wr_redis_address_of(&store->addresses[0]);
 
-    store->routing = wr_redis_node_open(
-        store, &(struct wr_redis_address){address->host, address->port, address->path});
+    store->routing = wr_redis_node_open(store, &address);
     return store->routing != NULL;
-}
-
-static uint32_t group(struct wr_redis_store *store, const struct wr_redis_ticket *ticket,
-                      uint32_t left)
-{
-    (void)store;
-    (void)ticket;
-    return left;
 }
 
 static struct wr_redis_node *route(struct wr_redis_store *store, struct wr_redis_ticket *ticket)
@@ -40,7 +31,6 @@ static void stop(struct wr_redis_store *store)
 const struct wr_redis_router wr_redis_single = {
     .name = "redis",
     .start = start,
-    .group = group,
     .route = route,
     .beat = beat,
     .stop = stop,

@@ -74,7 +74,7 @@ struct wr_redis_router {
     const char *name;
     bool (*start)(struct wr_redis_store *store);
     /* The charges of |ticket| among |left| that can be in one command; not 0 where |left| is not.
-     */
+     * NULL: all of them. */
     uint32_t (*group)(struct wr_redis_store *store, const struct wr_redis_ticket *ticket,
                       uint32_t left);
     /* Whom to ask for what ticket->asked names. NULL: it is being found out; store->unroutable: and

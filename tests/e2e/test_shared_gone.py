@@ -92,6 +92,14 @@ def test_closed_is_503_and_unavailable_never_429(weir, build, tmp_path, redis):
         assert (reply.status, reply.one("X-Weir-Reason")) == (503, "store")
         assert int(reply.one("Retry-After")) >= 1
         assert reply.json()["error"] == "store_unavailable"
+        # Until the server is tried again: pauses grow to 5 s.
+        waits = []
+
+        def wait():
+            waits.append(int(node.ask("GET", "/v1/auth", headers={"X-Api-Key": KEY}).one("Retry-After")))
+            return waits[-1] > 2
+        wait_for("a longer pause", wait)
+        assert all(1 <= s <= 5 for s in waits)
         code, why = node.grpc.call(SERVICE, question("weir", [("x-api-key", KEY)]))
         assert (code, why) == ("UNAVAILABLE", "the store of a shared limit is gone")
         with pytest.raises(RuntimeError, match="UNAVAILABLE"):
