@@ -132,6 +132,50 @@ static void warn_of_addresses(const struct wr_policy_settings *before,
         wr_log(WR_LOG_WARNING, "listen: new addresses and threads take effect at a restart");
 }
 
+/* Does a store of |kind| count the same limit under another key when it is |after|? A ring, as an
+ * arena, carries the count over. */
+static bool begins_anew(enum wr_store_kind kind, const struct wr_limit *before,
+                        const struct wr_limit *after)
+{
+    bool was_window = before->algo == WR_FIXED_WINDOW || before->algo == WR_SLIDING_WINDOW;
+    bool is_window = after->algo == WR_FIXED_WINDOW || after->algo == WR_SLIDING_WINDOW;
+
+    switch (kind) {
+    case WR_STORE_REDIS:
+    case WR_STORE_SENTINEL:
+    case WR_STORE_CLUSTER:
+        return before->algo != after->algo;
+    case WR_STORE_MEMCACHED:
+        return was_window != is_window || (is_window && before->window_ns != after->window_ns);
+    case WR_STORE_RING:
+        return false;
+    }
+    return false;
+}
+
+static void warn_of_count(enum wr_store_kind kind, const struct wr_policy *before,
+                          const struct wr_policy_limit *after)
+{
+    for (size_t i = 0; i < wr_policy_limit_count(before); i++) {
+        const struct wr_policy_limit *was = wr_policy_limit(before, i);
+        if (was->shared && strcmp(was->name, after->name) == 0 &&
+            begins_anew(kind, &was->by[0], &after->by[0]))
+            wr_log(WR_LOG_WARNING, "counts begin anew", wr_log_text("limit", after->name),
+                   wr_log_text("reason", "the store counts it under another key than before"));
+    }
+}
+
+/* In the same store; another one has counts of its own anyway. */
+static void warn_of_counts(const struct wr_policy *before, const struct wr_policy *after)
+{
+    const struct wr_policy_store *was = wr_policy_settings(before)->store;
+    const struct wr_policy_store *is = wr_policy_settings(after)->store;
+
+    for (size_t i = 0; was != NULL && is != NULL && i < wr_policy_limit_count(after); i++)
+        if (wr_policy_limit(after, i)->shared && wr_store_same(was, is))
+            warn_of_count(is->kind, before, wr_policy_limit(after, i));
+}
+
 /* The first line of |errors|. */
 static void first_line(const char *errors, char *out, size_t size)
 {
@@ -160,6 +204,7 @@ static void apply(struct wr_server *server, struct reload *reload)
 
     warn_of_addresses(wr_policy_settings(before->policy),
                       wr_policy_settings(reload->handle->policy));
+    warn_of_counts(before->policy, reload->handle->policy);
     for (size_t i = 0; i < server->sockets.count; i++) {
         if (reload->tls[i] != NULL)
             wr_tls_replace(server->sockets.socket[i].listener.tls, reload->tls[i]);

@@ -257,6 +257,18 @@ def test_a_reload_to_another_store(weir, tmp_path, redis):
         assert node.metrics()["weir_store_up"] == 0
 
 
+def test_a_reload_that_lets_counts_begin_anew_says_so(weir, tmp_path, redis):
+    def text(algorithm):
+        return policy(redis.port, f"name: shared, rate: 10/day, algorithm: {algorithm}", "name: other, rate: 10/day", deadline=5000)
+
+    with Nodes(weir, tmp_path, 1, text("token-bucket")) as nodes:
+        node = nodes[0]
+        node.reload(text("token-bucket").replace("rate: 10/day", "rate: 9/day"))
+        assert node.said("counts begin anew") == []
+        node.reload(text("fixed-window"), 2)
+        assert [e["limit"] for e in node.said("counts begin anew")] == ["shared"]
+
+
 def test_who_drains_is_counted_no_longer(weir, tmp_path, redis):
     """Its loops take it out of the members, so that the others do not divide by it for 15 s more."""
     with Nodes(weir, tmp_path, 2, policy(redis.port, f"name: shared, rate: {UNITS}/day", threads=3)) as nodes:
