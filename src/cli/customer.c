@@ -24,6 +24,9 @@ static const char usage[] =
     "  key-revoke NAME ID   the key leads nowhere from now on; ID as show prints it\n"
     "  log [NAME]           who changed what, when and why\n"
     "  hash                 --value: the key as customers.file has it, without the key itself\n"
+    "  recover              begin a database in place of one that was lost or set aside, from "
+    "what\n"
+    "                       customers.map knows; a copy put in its place is better\n"
     "\n"
     "      --plan PLAN          a plan of the policy\n"
     "      --tenant TEXT        whom it belongs to\n"
@@ -331,7 +334,7 @@ static const struct {
     {"list", false, false}, {"show", true, false},      {"create", true, true},
     {"set", true, true},    {"end", true, true},        {"resume", true, true},
     {"log", false, false},  {"key-revoke", true, true}, {"key-add", true, true},
-    {"hash", false, false},
+    {"hash", false, false}, {"recover", false, true},
 };
 
 static int run(const struct wr_customer_args *a, bool writes)
@@ -339,6 +342,8 @@ static int run(const struct wr_customer_args *a, bool writes)
     struct wr_book book;
     int status = 1;
 
+    if (strcmp(a->action, "recover") == 0)
+        return fflush(stdout) == 0 ? wr_book_recover(a->policy) : 1;
     if (wr_book_open(&book, a->policy, writes)) {
         if (strcmp(a->action, "list") == 0)
             status = list(&book, a);

@@ -24,6 +24,8 @@ struct wr_book {
 /* Open them; |write|: the database is made where there is none. False: said on standard error. */
 bool wr_book_open(struct wr_book *book, const char *path, bool write);
 void wr_book_close(struct wr_book *book);
+/* Begin a database in place of one that was lost. Returns the exit status. */
+int wr_book_recover(const char *path);
 /* Say on standard error that |command| failed for |result|; returns the exit status. */
 int wr_book_fail(const struct wr_book *book, const char *command, int result);
 

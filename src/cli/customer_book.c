@@ -3,10 +3,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "algo/civil.h"
 #include "base/units.h"
 #include "cli/customer.h"
+#include "meter/missing.h"
 #include "wire/logtime.h"
 
 #define ERRORS_BYTES 65536U
@@ -32,11 +34,26 @@ static bool load_policy(struct wr_book *book, const char *path)
     return ok;
 }
 
-bool wr_book_open(struct wr_book *book, const char *path, bool write)
+/* One that was lost is not made again in silence. */
+static bool open_database(struct wr_book *book, bool write)
 {
     char file[PATH_BYTES];
-    struct wr_database_options options = {.path = file, .create = write, .read_only = !write};
+    const char *directory = book->customers->directory;
+    const struct wr_database_options options = {
+        .path = file, .create = write && wr_database_may_begin(directory), .read_only = !write};
     struct wr_fault fault;
+
+    (void)snprintf(file, sizeof file, "%s/%s", directory, WR_DATABASE_NAME);
+    if (wr_database_open(&book->database, &options, &fault) == 0)
+        return true;
+    if (fault.disk == WR_DISK_MISSING && !wr_database_may_begin(directory))
+        (void)wr_fault_set_missing(&fault, file);
+    (void)fprintf(stderr, "%s: %s\n", file, fault.text);
+    return false;
+}
+
+static bool open_policy(struct wr_book *book, const char *path)
+{
     struct timespec now;
 
     *book = (struct wr_book){.policy = NULL};
@@ -50,12 +67,36 @@ bool wr_book_open(struct wr_book *book, const char *path, bool write)
                       path);
         return false;
     }
-    (void)snprintf(file, sizeof file, "%s/%s", book->customers->directory, WR_DATABASE_NAME);
-    if (wr_database_open(&book->database, &options, &fault) != 0) {
-        (void)fprintf(stderr, "%s: %s\n", file, fault.text);
-        return false;
-    }
     return true;
+}
+
+bool wr_book_open(struct wr_book *book, const char *path, bool write)
+{
+    return open_policy(book, path) && open_database(book, write);
+}
+
+int wr_book_recover(const char *path)
+{
+    char file[PATH_BYTES];
+    const struct wr_database_options options = {.path = file, .create = true};
+    struct wr_fault fault;
+    struct wr_book book;
+    int status = 1;
+
+    if (open_policy(&book, path)) {
+        (void)snprintf(file, sizeof file, "%s/%s", book.customers->directory, WR_DATABASE_NAME);
+        if (access(file, F_OK) == 0)
+            (void)fprintf(stderr, "%s: it is there; one that is damaged weir serve sets aside\n",
+                          file);
+        else if (wr_database_open(&book.database, &options, &fault) != 0)
+            (void)fprintf(stderr, "%s: %s\n", file, fault.text);
+        else
+            status = printf("%s: begun anew; weir serve puts into it whom customers.map knows, and "
+                            "what they use\n",
+                            file) < 0;
+    }
+    wr_book_close(&book);
+    return status;
 }
 
 void wr_book_close(struct wr_book *book)

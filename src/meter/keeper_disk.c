@@ -14,6 +14,7 @@
 
 #include "base/units.h"
 #include "meter/keeper_parts.h"
+#include "meter/missing.h"
 #include "meter/schema.h"
 
 #define OPEN_EVERY_NS WR_NS_PER_S
@@ -196,15 +197,6 @@ static int look_at(struct wr_keeper *keeper)
     return result == 0 ? wr_ledger_node(keeper->database, keeper->now_ns(), &keeper->node) : result;
 }
 
-static void explain_missing(const struct wr_keeper *keeper, struct wr_fault *fault)
-{
-    (void)wr_fault_set(
-        fault, WEIR_ENOENT, WR_DISK_MISSING,
-        "%.200s is not there, but customers.map beside it knows customers: put a copy "
-        "in its place, or begin a new one with `weir customer recover`",
-        keeper->path);
-}
-
 static bool open_anew(struct wr_keeper *keeper, int64_t now_ns)
 {
     const struct wr_database_options options = {
@@ -216,7 +208,7 @@ static bool open_anew(struct wr_keeper *keeper, int64_t now_ns)
         result = look_at(keeper);
         fault = *wr_database_fault(keeper->database);
     } else if (fault.disk == WR_DISK_MISSING) {
-        explain_missing(keeper, &fault);
+        (void)wr_fault_set_missing(&fault, keeper->path);
     }
     if (result != 0) {
         wr_keeper_trouble(keeper, &fault, now_ns);

@@ -4,6 +4,7 @@ import json
 import pathlib
 import signal
 import sqlite3
+import subprocess
 import threading
 import urllib.request
 
@@ -228,7 +229,31 @@ def test_a_disk_in_memory_is_warned_of(weir, tmp_path):
     (tmp_path / "customers.yaml").write_text(ROSTER)
     policy.write_text(f"version: 1\n{IDENTITY}customers: {{directory: /dev/shm/weir-none, file: customers.yaml}}\n"
                       f"plans: {{free: {{}}, pro: {{}}}}\nlimits: [{{{DAILY}}}]\n")
-    import subprocess
     checked = subprocess.run([weir, "check", policy], capture_output=True, text=True)
     assert checked.returncode == 0
     assert ":3:24: warning: directory: /dev/shm/weir-none is on a disk in memory" in checked.stdout + checked.stderr
+
+
+def test_a_lost_database_is_begun_anew_only_when_asked_to(make, weir, tmp_path):
+    door = make()
+    ask(door, "k-acme", cost=5)
+    door.daemon.end()
+    for path in (tmp_path / "state").glob("customers.db*"):
+        path.unlink()
+
+    def customer(*arguments):
+        return subprocess.run([weir, "customer", "-c", door.policy, *arguments], capture_output=True, text=True)
+    refused = customer("create", "new", "--plan", "free")
+    assert refused.returncode == 1 and "weir customer recover" in refused.stderr
+    assert not (tmp_path / "state" / "customers.db").exists()
+    (tmp_path / "customers.yaml").write_text("version: 1\ncustomers: []\n")
+    door = make()
+    door.daemon.event("the ledger cannot be written; decisions go on, what is used waits in the cells")
+    assert ask(door, "k-acme", cost=2) == "allow"
+    assert customer("recover").returncode == 0
+    door.daemon.event("the ledger is written again")
+    wait_for("all of it", lambda: sorted(used(tmp_path).values()) == [7])
+    assert ask(door, "k-acme") == "allow"
+    assert customer("create", "acme", "--plan", "pro").returncode == 0
+    wait_for("by his name", lambda: used(tmp_path) == {"acme": 8})
+    assert customer("recover").returncode == 1
