@@ -57,15 +57,19 @@ void request_asked(struct sim *sim, struct call *call)
     if (!sim->store_up)
         return;
     break_question(sim, call, ttl_ns);
+    if (sim->broken == BROKEN_SHADOW)
+        call->wire.shadow = 0;
     memory_store_take(sim->store, &call->wire, sim->now_ns);
     break_answer(sim, call, ttl_ns);
     call->decided = call->passed = true;
     call->decided_ns = sim->now_ns;
     call->epoch = sim->epoch;
     for (unsigned k = 0; k < call->wire.count; k++)
-        call->passed = call->passed && call->wire.charge[k].allowed;
+        call->passed =
+            call->passed && (call->wire.charge[k].allowed || (call->wire.shadow >> k & 1) != 0);
     for (unsigned k = 0; call->passed && k < call->wire.count; k++)
-        count_taken(sim, call, k);
+        if (call->wire.charge[k].allowed)
+            count_taken(sim, call, k);
     if (sim->node[call->node].deaf || message_lost(sim))
         return;
     events_add(&sim->events, sim->now_ns + message_delay(sim), ANSWERED, call->node, call);

@@ -61,7 +61,7 @@ static void unpass(struct sim *sim, struct call *call, unsigned k)
 {
     unsigned limit = call_limit(call, k);
 
-    if (call->passed && call->epoch == sim->epoch)
+    if (call->passed && call->wire.charge[k].allowed && call->epoch == sim->epoch)
         meter_back(&sim->passed[limit][call->key], call->wire.charge[k].limit, call->decided_ns,
                    sim->now_ns, call->wire.charge[k].cost, call->number);
 }
@@ -71,8 +71,8 @@ static void check_refund(struct sim *sim, const struct call *call, uint32_t refu
     uint32_t expected = 0;
 
     for (unsigned k = 0; k < call->wire.count; k++)
-        if (done && call->passed && !call->peeks && !answer_admits(&call->answer) &&
-            call->wire.charge[k].cost > 0)
+        if (done && call->passed && call->wire.charge[k].allowed && !call->peeks &&
+            !answer_admits(&call->answer) && call->wire.charge[k].cost > 0)
             expected |= UINT32_C(1) << k;
     if (refund != expected)
         fail(sim, "to be refunded: %x, not %x", expected, refund);
@@ -105,9 +105,21 @@ static void check_gone(struct sim *sim, const struct call *call)
     const struct wr_pending *p = &call->pending;
 
     for (unsigned i = 0; i < p->ballot.count; i++)
-        if ((p->asked >> i & 1) != 0 && answer_admits(&call->answer) &&
+        if ((p->asked >> i & 1) != 0 && p->ballot.limit[i] != MIX_SHADOW &&
+            answer_admits(&call->answer) &&
             sim->limit[p->ballot.limit[i]]->when_gone == WR_GONE_CLOSED)
             fail(sim, "admitted although %s is closed", sim->limit[p->ballot.limit[i]]->name);
+}
+
+/* A limit in shadow mode refuses nobody, and the store agrees. */
+static void check_shadow(struct sim *sim, const struct call *call, bool done)
+{
+    const struct weir_answer *a = &call->answer;
+
+    if (a->outcome == WEIR_DENY && a->decisive >= 0 && a->verdicts[a->decisive].limit == MIX_SHADOW)
+        fail(sim, "a limit in shadow mode refuses");
+    if (done && answer_admits(a) && !call->peeks && !call->passed)
+        fail(sim, "admitted, and the store took nothing");
 }
 
 static void settle_books(struct sim *sim, struct call *call, bool done)
@@ -174,6 +186,7 @@ void request_finish(struct sim *sim, struct call *call, enum wr_remote_result re
                           done ? call->wire.charge[k].granted : 0, call->wire.charge[k].lease_ns);
     }
     check_refund(sim, call, refund, done);
+    check_shadow(sim, call, done);
     if (!answer_admits(&call->answer))
         check_returned(sim, call, before);
     settle_books(sim, call, done);
@@ -209,7 +222,8 @@ static void give_back_late(struct sim *sim, struct call *call)
     call->heard = true; /* once */
     for (unsigned k = 0; k < call->wire.count; k++) {
         struct taken taken = taken_of(call, k);
-        adjust_send(sim, call->node, &taken, -(taken.charge.cost + taken.charge.granted));
+        if (taken.charge.allowed)
+            adjust_send(sim, call->node, &taken, -(taken.charge.cost + taken.charge.granted));
     }
 }
 

@@ -4,6 +4,7 @@
  *   - what is spent from a lease was granted to this node and has not ended (ledger.h);
  *   - what passes by the store's word, leases too, is within the limit (sim.passed), and so is all
  *     that the store counts (sim.counted); what a node decides alone is within its part;
+ *   - a limit in shadow mode counts what passes and what it would let pass, and refuses nobody;
  *   - a request that is refused leaves its leases as they were, its local limits too, and has the
  *     node give back all that the store took for it. */
 #include "sim.h"
@@ -56,7 +57,7 @@ unsigned call_limit(const struct call *call, unsigned k)
 
 bool answer_admits(const struct weir_answer *answer)
 {
-    return answer->outcome == WEIR_ALLOW || answer->outcome == WEIR_DELAY;
+    return answer->outcome != WEIR_DENY;
 }
 
 int64_t message_delay(struct sim *sim)
@@ -117,7 +118,7 @@ void request_pass_here(struct sim *sim, struct call *call, unsigned i)
     bool part = (call->pending.asked >> i & 1) != 0;
     const struct wr_limit *of = part ? &sim->part[limit] : &sim->limit[limit]->by[0];
 
-    if (limit == LEAKY || limit == PLACES)
+    if (limit == LEAKY || limit == PLACES || limit == MIX_SHADOW)
         return;
     if (!meter_pass(&sim->node[call->node].meter[limit][call->key], of, node_now(sim, call->node),
                     call->pending.cost, 0, call->number))
@@ -185,7 +186,7 @@ static void decided_here(struct sim *sim, struct call *call, const int64_t befor
                 spend(sim, call, p->ballot.limit[i]);
             else if ((p->ballot.here >> i & 1) != 0)
                 request_pass_here(sim, call, i);
-            else
+            else if (p->ballot.limit[i] != MIX_SHADOW) /* which may be known to refuse */
                 fail(sim, "admitted without asking for %s", sim->limit[p->ballot.limit[i]]->name);
         }
     }

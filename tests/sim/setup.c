@@ -31,9 +31,9 @@ static void add_limit(struct setup *setup, struct rng *rng, unsigned limit, cons
 {
     static const int window_ms[] = {500, 1000, 1000, 2000, 10000};
     static const char *const gone[] = {"closed", "closed", "local", "open"};
-    static const char *const names[LIMITS] = {"fixed",       "sliding",  "bucket",    "leaky",
-                                              "log",         "places",   "mix-fixed", "mix-bucket",
-                                              "mix-sliding", "mix-local"};
+    static const char *const names[LIMITS] = {
+        "fixed",     "sliding",    "bucket",      "leaky",      "log",      "places",
+        "mix-fixed", "mix-bucket", "mix-sliding", "mix-shadow", "mix-local"};
     int64_t units = rng_between(rng, 12, units_max);
     char line[300], burst[40] = "";
 
@@ -54,6 +54,8 @@ static void add_limit(struct setup *setup, struct rng *rng, unsigned limit, cons
         add(setup, "}\n");
         return;
     }
+    if (limit == MIX_SHADOW)
+        add(setup, ", mode: shadow");
     (void)snprintf(line, sizeof line, ", shared: true, store_mode: %s, when_store_gone: %s}\n",
                    setup->leased[limit] ? "leased" : "strict", gone[rng_next(rng) % 4]);
     add(setup, line);
@@ -92,5 +94,6 @@ void setup_draw(struct setup *setup, struct rng *rng)
     add_limit(setup, rng, MIX_FIXED, "mix", "fixed-window", 300);
     add_limit(setup, rng, MIX_BUCKET, "mix", "token-bucket", 300);
     add_limit(setup, rng, MIX_SLIDING, "mix", "sliding-window", 300);
+    add_limit(setup, rng, MIX_SHADOW, "mix", "sliding-window", 100);
     add_limit(setup, rng, MIX_LOCAL, "mix", "fixed-window", 200);
 }

@@ -16,7 +16,7 @@ const char *const broken_names[BROKENS] = {
     [BROKEN_LATE] = "late",   [BROKEN_WINDOW] = "window",     [BROKEN_ANSWERED] = "answered",
     [BROKEN_WHOLE] = "whole", [BROKEN_RESERVED] = "reserved", [BROKEN_DOUBLE] = "double",
     [BROKEN_KEPT] = "kept",   [BROKEN_TWICE] = "twice",       [BROKEN_LOST] = "lost",
-    [BROKEN_HELD] = "held",
+    [BROKEN_HELD] = "held",   [BROKEN_SHADOW] = "shadow",
 };
 
 /* What the product draws at random, from the seed: secrets of arenas, names of places. */

@@ -52,6 +52,7 @@ enum {
     MIX_FIXED = MIX,
     MIX_BUCKET,
     MIX_SLIDING,
+    MIX_SHADOW, /* counts, and decides nothing */
     MIX_LOCAL,
     LIMITS
 };
@@ -69,6 +70,7 @@ enum broken {
     BROKEN_TWICE,    /* an answer that comes twice grants twice */
     BROKEN_LOST,     /* the store grants what it does not count */
     BROKEN_HELD,     /* what a request held when it is refused is not given back */
+    BROKEN_SHADOW,   /* a limit in shadow mode decides at the store */
     BROKENS
 };
 extern const char *const broken_names[BROKENS];
@@ -128,7 +130,7 @@ struct setup {
     unsigned slow, lost, paused;   /* per mille of messages, messages, calls */
     int64_t fault_ns;              /* between faults, on average */
     bool leased[LIMITS];
-    char policy[2048];
+    char policy[3072];
 };
 void setup_draw(struct setup *setup, struct rng *rng);
 
