@@ -31,7 +31,8 @@ static void count_taken(struct sim *sim, const struct call *call, unsigned k)
 {
     const struct wr_remote_charge *charge = &call->wire.charge[k];
     unsigned limit = call_limit(call, k);
-    struct wr_limit held = *charge->limit;
+    const struct wr_limit *whole = limit_of(sim, limit, call->key);
+    struct wr_limit held = *whole;
     bool late = call->finished;
 
     if (held.algo == WR_TOKEN_BUCKET && charge->ttl_ns > 0 && sim->broken != BROKEN_WHOLE &&
@@ -44,8 +45,8 @@ static void count_taken(struct sim *sim, const struct call *call, unsigned k)
              call->key);
     if (charge->granted > charge->extra || charge->granted < 0)
         fail(sim, "the store grants more than it was asked for");
-    if (!late && !meter_pass(&sim->passed[limit][call->key], charge->limit, sim->now_ns,
-                             charge->cost, charge->delay_ns, call->number))
+    if (!late && !meter_pass(&sim->passed[limit][call->key], whole, sim->now_ns, charge->cost,
+                             charge->delay_ns, call->number))
         fail(sim, "%s/%u lets more through than it says", sim->limit[limit]->name, call->key);
     sim->totals.granted += (uint64_t)charge->granted;
 }
@@ -57,6 +58,8 @@ void request_asked(struct sim *sim, struct call *call)
     if (!sim->store_up)
         return;
     break_question(sim, call, ttl_ns);
+    for (unsigned k = 0; sim->broken == BROKEN_PLAN && k < call->wire.count; k++)
+        call->wire.charge[k].limit = limit_of(sim, call_limit(call, k), call->key + 1);
     if (sim->broken == BROKEN_SHADOW)
         call->wire.shadow = 0;
     memory_store_take(sim->store, &call->wire, sim->now_ns);

@@ -29,7 +29,7 @@ static struct taken taken_of(const struct call *call, unsigned k)
 /* No more may lie unspent at the nodes than is documented. */
 static void check_unspent(struct sim *sim, unsigned limit, unsigned key)
 {
-    int64_t units = 0, most = wr_limit_capacity(&sim->limit[limit]->by[0]) / sim->setup.nodes / 8;
+    int64_t units = 0, most = wr_limit_capacity(limit_of(sim, limit, key)) / sim->setup.nodes / 8;
 
     for (unsigned i = 0; i < sim->setup.nodes; i++)
         units += ledger_units(&sim->node[i].ledger[limit][key], sim->now_ns);

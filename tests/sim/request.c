@@ -93,7 +93,7 @@ static void spend(struct sim *sim, struct call *call, unsigned limit)
             spent->units += spent->piece[i].units;
     spent->epoch = sim->epoch;
     sim->totals.spent += (uint64_t)cost;
-    if (!meter_pass(&sim->passed[limit][call->key], &sim->limit[limit]->by[0], sim->now_ns,
+    if (!meter_pass(&sim->passed[limit][call->key], limit_of(sim, limit, call->key), sim->now_ns,
                     spent->units, 0, call->number))
         fail(sim, "%s/%u lets more through than it says, from leases", sim->limit[limit]->name,
              call->key);
@@ -106,7 +106,7 @@ void request_give_back(struct sim *sim, struct call *call, unsigned limit)
     for (unsigned i = 0; i < spent->count; i++)
         ledger_add(&sim->node[call->node].ledger[limit][call->key], spent->piece[i], sim->now_ns);
     if (spent->count > 0 && spent->epoch == sim->epoch)
-        meter_back(&sim->passed[limit][call->key], &sim->limit[limit]->by[0], spent->at_ns,
+        meter_back(&sim->passed[limit][call->key], limit_of(sim, limit, call->key), spent->at_ns,
                    sim->now_ns, spent->units, call->number);
     spent->count = 0;
 }
@@ -116,7 +116,8 @@ void request_pass_here(struct sim *sim, struct call *call, unsigned i)
 {
     unsigned limit = call->pending.ballot.limit[i];
     bool part = (call->pending.asked >> i & 1) != 0;
-    const struct wr_limit *of = part ? &sim->part[limit] : &sim->limit[limit]->by[0];
+    const struct wr_limit *of =
+        part ? &sim->part[limit][plan_of(call->key)] : limit_of(sim, limit, call->key);
 
     if (limit == LEAKY || limit == PLACES || limit == MIX_SHADOW)
         return;

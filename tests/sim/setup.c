@@ -25,6 +25,35 @@ static void add(struct setup *setup, const char *text)
     (void)snprintf(setup->policy + used, sizeof setup->policy - used, "%s", text);
 }
 
+static void add_rate(struct setup *setup, struct rng *rng, const char *algorithm, int window_ms,
+                     int64_t units_max)
+{
+    int64_t units = rng_between(rng, 12, units_max);
+    char line[80], burst[40] = "";
+
+    if (strcmp(algorithm, "token-bucket") == 0)
+        (void)snprintf(burst, sizeof burst, " burst %lld",
+                       (long long)rng_between(rng, units / 2 > 8 ? units / 2 : 8, 2 * units));
+    if (strcmp(algorithm, "leaky-bucket") == 0)
+        (void)snprintf(burst, sizeof burst, " queue %lld", (long long)rng_between(rng, 0, 12));
+    (void)snprintf(line, sizeof line, "%lld/%dms%s", (long long)units, window_ms, burst);
+    add(setup, line);
+}
+
+/* Keys of one plan and of the other, in turns. */
+static void add_identity(struct setup *setup)
+{
+    char line[40];
+
+    add(setup, "version: 1\nidentity: {api_key: {header: X-Api-Key}, plan: {default: p0, keys: {");
+    for (unsigned key = 0; key < KEYS; key++) {
+        (void)snprintf(line, sizeof line, "%s%s: p%u", key == 0 ? "" : ", ", key_name(key),
+                       plan_of(key));
+        add(setup, line);
+    }
+    add(setup, "}}}\n");
+}
+
 /* A limit whose rate is |algorithm|'s, of random size. */
 static void add_limit(struct setup *setup, struct rng *rng, unsigned limit, const char *path,
                       const char *algorithm, int64_t units_max)
@@ -34,26 +63,25 @@ static void add_limit(struct setup *setup, struct rng *rng, unsigned limit, cons
     static const char *const names[LIMITS] = {
         "fixed",     "sliding",    "bucket",      "leaky",      "log",      "places",
         "mix-fixed", "mix-bucket", "mix-sliding", "mix-shadow", "mix-local"};
-    int64_t units = rng_between(rng, 12, units_max);
-    char line[300], burst[40] = "";
+    int window = window_ms[rng_next(rng) % 5];
+    char line[300];
 
-    if (strcmp(algorithm, "token-bucket") == 0)
-        (void)snprintf(burst, sizeof burst, " burst %lld",
-                       (long long)rng_between(rng, units / 2 > 8 ? units / 2 : 8, 2 * units));
-    if (strcmp(algorithm, "leaky-bucket") == 0)
-        (void)snprintf(burst, sizeof burst, " queue %lld", (long long)rng_between(rng, 0, 12));
     (void)snprintf(line, sizeof line,
-                   "  - {name: %s, match: {path: /%s}, by: [api_key], algorithm: %s, "
-                   "rate: %lld/%dms%s",
-                   names[limit], path, algorithm, (long long)units, window_ms[rng_next(rng) % 5],
-                   burst);
+                   "  - {name: %s, match: {path: /%s}, by: [api_key], algorithm: %s, rate: ",
+                   names[limit], path, algorithm);
     add(setup, line);
-    setup->leased[limit] = limit != MIX_LOCAL && limit != LEAKY && limit != LOG &&
-                           rng_chance(rng, limit == MIX_SLIDING ? 300 : 800);
     if (limit == MIX_LOCAL) {
+        add_rate(setup, rng, algorithm, window, units_max);
         add(setup, "}\n");
         return;
     }
+    add(setup, "{p0: ");
+    add_rate(setup, rng, algorithm, window, units_max);
+    add(setup, ", p1: ");
+    add_rate(setup, rng, algorithm, window, units_max);
+    add(setup, "}");
+    setup->leased[limit] =
+        limit != LEAKY && limit != LOG && rng_chance(rng, limit == MIX_SLIDING ? 300 : 800);
     if (limit == MIX_SHADOW)
         add(setup, ", mode: shadow");
     (void)snprintf(line, sizeof line, ", shared: true, store_mode: %s, when_store_gone: %s}\n",
@@ -76,8 +104,8 @@ void setup_draw(struct setup *setup, struct rng *rng)
     setup->lost = (unsigned)rng_between(rng, 0, 30);
     setup->paused = (unsigned)rng_between(rng, 0, 20);
     setup->fault_ns = rng_between(rng, 50, 2000) * MS;
+    add_identity(setup);
     (void)snprintf(line, sizeof line,
-                   "version: 1\nidentity: {api_key: {header: X-Api-Key}}\n"
                    "store: {ring: {self: a:1, peers: [b:1], password: p}, nodes: %u}\nlimits:\n",
                    setup->nodes);
     add(setup, line);

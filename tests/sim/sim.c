@@ -16,7 +16,7 @@ const char *const broken_names[BROKENS] = {
     [BROKEN_LATE] = "late",   [BROKEN_WINDOW] = "window",     [BROKEN_ANSWERED] = "answered",
     [BROKEN_WHOLE] = "whole", [BROKEN_RESERVED] = "reserved", [BROKEN_DOUBLE] = "double",
     [BROKEN_KEPT] = "kept",   [BROKEN_TWICE] = "twice",       [BROKEN_LOST] = "lost",
-    [BROKEN_HELD] = "held",   [BROKEN_SHADOW] = "shadow",
+    [BROKEN_HELD] = "held",   [BROKEN_PLAN] = "plan",         [BROKEN_SHADOW] = "shadow",
 };
 
 /* What the product draws at random, from the seed: secrets of arenas, names of places. */
@@ -59,6 +59,11 @@ const char *key_name(unsigned key)
     return name[key];
 }
 
+const struct wr_limit *limit_of(const struct sim *sim, unsigned limit, unsigned key)
+{
+    return &sim->limit[limit]->by[plan_of(key)];
+}
+
 /* ---- set up and tear down ---------------------------------------------------------------- */
 
 static void read_policy(struct sim *sim)
@@ -75,8 +80,9 @@ static void read_policy(struct sim *sim)
     }
     for (unsigned i = 0; i < LIMITS; i++) {
         sim->limit[i] = wr_policy_limit(sim->policy, i);
-        (void)wr_limit_divide(&sim->part[i], &sim->limit[i]->by[0],
-                              wr_part_nodes(sim->setup.nodes));
+        for (unsigned plan = 0; plan < PLANS; plan++)
+            (void)wr_limit_divide(&sim->part[i][plan], &sim->limit[i]->by[plan],
+                                  wr_part_nodes(sim->setup.nodes));
     }
 }
 

@@ -39,6 +39,7 @@
 #define LOOPS_MAX 2
 #define KEYS 42
 #define COST_MAX 10 /* of a request */
+#define PLANS 2
 
 /* Limits, in the order of the policy; those from MIX on are met by one request together. */
 enum {
@@ -70,6 +71,7 @@ enum broken {
     BROKEN_TWICE,    /* an answer that comes twice grants twice */
     BROKEN_LOST,     /* the store grants what it does not count */
     BROKEN_HELD,     /* what a request held when it is refused is not given back */
+    BROKEN_PLAN,     /* the store counts by another plan */
     BROKEN_SHADOW,   /* a limit in shadow mode decides at the store */
     BROKENS
 };
@@ -130,7 +132,7 @@ struct setup {
     unsigned slow, lost, paused;   /* per mille of messages, messages, calls */
     int64_t fault_ns;              /* between faults, on average */
     bool leased[LIMITS];
-    char policy[3072];
+    char policy[4096];
 };
 void setup_draw(struct setup *setup, struct rng *rng);
 
@@ -202,7 +204,7 @@ struct sim {
     struct events events;
     struct wr_policy *policy;
     const struct wr_policy_limit *limit[LIMITS];
-    struct wr_limit part[LIMITS]; /* of one node, with the store gone */
+    struct wr_limit part[LIMITS][PLANS]; /* of one node, with the store gone */
     struct node node[NODES_MAX];
     struct memory_store *store;
     bool store_up;
@@ -226,6 +228,12 @@ struct sim {
 void fail(struct sim *sim, const char *format, ...) __attribute__((format(printf, 2, 3)));
 int64_t node_now(const struct sim *sim, unsigned node);
 const char *key_name(unsigned key);
+/* Which plan a key has. */
+static inline unsigned plan_of(unsigned key)
+{
+    return key % PLANS;
+}
+const struct wr_limit *limit_of(const struct sim *sim, unsigned limit, unsigned key);
 
 /* request.c */
 unsigned call_limit(const struct call *call, unsigned k); /* that charge k is of */
