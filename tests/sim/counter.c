@@ -51,6 +51,21 @@ static void count_taken(struct sim *sim, const struct call *call, unsigned k)
     sim->totals.granted += (uint64_t)charge->granted;
 }
 
+/* Attempts, whatever became of them. */
+static void count_attempt(struct sim *sim, const struct call *call)
+{
+    const struct wr_remote_charge *charge = &call->wire.charge[0];
+    const struct wr_limit *limit = limit_of(sim, COUNTED, call->key);
+    struct meter *attempts = &sim->counted[COUNTED][call->key];
+
+    if (!meter_pass(attempts, limit, sim->now_ns, charge->cost, 0, call->number) && charge->allowed)
+        fail(sim, "counted/%u lets through what attempts have used up", call->key);
+    if (charge->allowed && !call->finished &&
+        !meter_pass(&sim->passed[COUNTED][call->key], limit, sim->now_ns, charge->cost, 0,
+                    call->number))
+        fail(sim, "counted/%u lets more through than it says", call->key);
+}
+
 void request_asked(struct sim *sim, struct call *call)
 {
     int64_t ttl_ns[WEIR_LIMITS_MAX];
@@ -60,6 +75,8 @@ void request_asked(struct sim *sim, struct call *call)
     break_question(sim, call, ttl_ns);
     for (unsigned k = 0; sim->broken == BROKEN_PLAN && k < call->wire.count; k++)
         call->wire.charge[k].limit = limit_of(sim, call_limit(call, k), call->key + 1);
+    if (sim->broken == BROKEN_DENIED && call->path == COUNTED)
+        call->wire.charge[0].limit = &sim->forgiving[plan_of(call->key)];
     if (sim->broken == BROKEN_SHADOW)
         call->wire.shadow = 0;
     memory_store_take(sim->store, &call->wire, sim->now_ns);
@@ -70,7 +87,9 @@ void request_asked(struct sim *sim, struct call *call)
     for (unsigned k = 0; k < call->wire.count; k++)
         call->passed =
             call->passed && (call->wire.charge[k].allowed || (call->wire.shadow >> k & 1) != 0);
-    for (unsigned k = 0; call->passed && k < call->wire.count; k++)
+    if (call->path == COUNTED)
+        count_attempt(sim, call);
+    for (unsigned k = 0; call->passed && call->path != COUNTED && k < call->wire.count; k++)
         if (call->wire.charge[k].allowed)
             count_taken(sim, call, k);
     if (sim->node[call->node].deaf || message_lost(sim))

@@ -4,6 +4,7 @@
  *   - what is spent from a lease was granted to this node and has not ended (ledger.h);
  *   - what passes by the store's word, leases too, is within the limit (sim.passed), and so is all
  *     that the store counts (sim.counted); what a node decides alone is within its part;
+ *   - where refused requests count, nothing passes beyond as many attempts as there are units;
  *   - a limit in shadow mode counts what passes and what it would let pass, and refuses nobody;
  *   - a request that is refused leaves its leases as they were, its local limits too, and has the
  *     node give back all that the store took for it. */
@@ -119,7 +120,7 @@ void request_pass_here(struct sim *sim, struct call *call, unsigned i)
     const struct wr_limit *of =
         part ? &sim->part[limit][plan_of(call->key)] : limit_of(sim, limit, call->key);
 
-    if (limit == LEAKY || limit == PLACES || limit == MIX_SHADOW)
+    if (limit == LEAKY || limit == PLACES || limit == COUNTED || limit == MIX_SHADOW)
         return;
     if (!meter_pass(&sim->node[call->node].meter[limit][call->key], of, node_now(sim, call->node),
                     call->pending.cost, 0, call->number))
@@ -305,8 +306,8 @@ static void draw(struct sim *sim, struct call *call, struct weir_request *reques
     draw_pulse(sim, call);
     if (call->path != PLACES && rng_chance(rng, 150))
         request->cost_units = rng_between(rng, 1, COST_MAX);
-    call->reserves =
-        call->path != MIX && call->path != LEAKY && call->path != PLACES && rng_chance(rng, 100);
+    call->reserves = call->path != MIX && call->path != LEAKY && call->path != PLACES &&
+                     call->path != COUNTED && rng_chance(rng, 100);
     call->peeks = !call->reserves && rng_chance(rng, 20);
     request->peek = call->peeks;
 }
@@ -325,8 +326,8 @@ static void ask_ideal(struct sim *sim)
 
 void request_arrives(struct sim *sim)
 {
-    static const char *const paths[] = {"/fixed", "/sliding", "/bucket", "/leaky",
-                                        "/log",   "/places",  "/mix"};
+    static const char *const paths[] = {"/fixed", "/sliding", "/bucket",  "/leaky",
+                                        "/log",   "/places",  "/counted", "/mix"};
     unsigned at = (unsigned)rng_between(&sim->rng, 0, sim->setup.nodes - 1);
     struct node *node = &sim->node[at];
     struct weir_slice field;

@@ -61,8 +61,8 @@ static void add_limit(struct setup *setup, struct rng *rng, unsigned limit, cons
     static const int window_ms[] = {500, 1000, 1000, 2000, 10000};
     static const char *const gone[] = {"closed", "closed", "local", "open"};
     static const char *const names[LIMITS] = {
-        "fixed",     "sliding",    "bucket",      "leaky",      "log",      "places",
-        "mix-fixed", "mix-bucket", "mix-sliding", "mix-shadow", "mix-local"};
+        "fixed",   "sliding",   "bucket",     "leaky",       "log",        "places",
+        "counted", "mix-fixed", "mix-bucket", "mix-sliding", "mix-shadow", "mix-local"};
     int window = window_ms[rng_next(rng) % 5];
     char line[300];
 
@@ -80,10 +80,12 @@ static void add_limit(struct setup *setup, struct rng *rng, unsigned limit, cons
     add(setup, ", p1: ");
     add_rate(setup, rng, algorithm, window, units_max);
     add(setup, "}");
-    setup->leased[limit] =
-        limit != LEAKY && limit != LOG && rng_chance(rng, limit == MIX_SLIDING ? 300 : 800);
+    setup->leased[limit] = limit != LEAKY && limit != LOG && limit != COUNTED &&
+                           rng_chance(rng, limit == MIX_SLIDING ? 300 : 800);
     if (limit == MIX_SHADOW)
         add(setup, ", mode: shadow");
+    if (limit == COUNTED)
+        add(setup, ", count_denied: true");
     (void)snprintf(line, sizeof line, ", shared: true, store_mode: %s, when_store_gone: %s}\n",
                    setup->leased[limit] ? "leased" : "strict", gone[rng_next(rng) % 4]);
     add(setup, line);
@@ -119,6 +121,7 @@ void setup_draw(struct setup *setup, struct rng *rng)
                    "hold: %lldms, shared: true, when_store_gone: closed}\n",
                    (long long)rng_between(rng, 1, 8), (long long)rng_between(rng, 50, 2000));
     add(setup, line);
+    add_limit(setup, rng, COUNTED, "counted", "fixed-window", 300);
     add_limit(setup, rng, MIX_FIXED, "mix", "fixed-window", 300);
     add_limit(setup, rng, MIX_BUCKET, "mix", "token-bucket", 300);
     add_limit(setup, rng, MIX_SLIDING, "mix", "sliding-window", 300);

@@ -13,10 +13,11 @@
 #include "engine/part.h"
 
 const char *const broken_names[BROKENS] = {
-    [BROKEN_LATE] = "late",   [BROKEN_WINDOW] = "window",     [BROKEN_ANSWERED] = "answered",
-    [BROKEN_WHOLE] = "whole", [BROKEN_RESERVED] = "reserved", [BROKEN_DOUBLE] = "double",
-    [BROKEN_KEPT] = "kept",   [BROKEN_TWICE] = "twice",       [BROKEN_LOST] = "lost",
-    [BROKEN_HELD] = "held",   [BROKEN_PLAN] = "plan",         [BROKEN_SHADOW] = "shadow",
+    [BROKEN_LATE] = "late",     [BROKEN_WINDOW] = "window",     [BROKEN_ANSWERED] = "answered",
+    [BROKEN_WHOLE] = "whole",   [BROKEN_RESERVED] = "reserved", [BROKEN_DOUBLE] = "double",
+    [BROKEN_KEPT] = "kept",     [BROKEN_TWICE] = "twice",       [BROKEN_LOST] = "lost",
+    [BROKEN_HELD] = "held",     [BROKEN_DENIED] = "denied",     [BROKEN_PLAN] = "plan",
+    [BROKEN_SHADOW] = "shadow",
 };
 
 /* What the product draws at random, from the seed: secrets of arenas, names of places. */
@@ -83,6 +84,10 @@ static void read_policy(struct sim *sim)
         for (unsigned plan = 0; plan < PLANS; plan++)
             (void)wr_limit_divide(&sim->part[i][plan], &sim->limit[i]->by[plan],
                                   wr_part_nodes(sim->setup.nodes));
+        for (unsigned plan = 0; i == COUNTED && plan < PLANS; plan++) {
+            sim->forgiving[plan] = sim->limit[i]->by[plan];
+            sim->forgiving[plan].count_denied = 0;
+        }
     }
 }
 

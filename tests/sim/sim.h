@@ -49,6 +49,7 @@ enum {
     LEAKY,
     LOG,
     PLACES,
+    COUNTED, /* a fixed window that counts refused requests too */
     MIX,
     MIX_FIXED = MIX,
     MIX_BUCKET,
@@ -71,6 +72,7 @@ enum broken {
     BROKEN_TWICE,    /* an answer that comes twice grants twice */
     BROKEN_LOST,     /* the store grants what it does not count */
     BROKEN_HELD,     /* what a request held when it is refused is not given back */
+    BROKEN_DENIED,   /* the store does not count what it refuses */
     BROKEN_PLAN,     /* the store counts by another plan */
     BROKEN_SHADOW,   /* a limit in shadow mode decides at the store */
     BROKENS
@@ -204,6 +206,7 @@ struct sim {
     struct events events;
     struct wr_policy *policy;
     const struct wr_policy_limit *limit[LIMITS];
+    struct wr_limit forgiving[PLANS];    /* COUNTED, counting what passes alone */
     struct wr_limit part[LIMITS][PLANS]; /* of one node, with the store gone */
     struct node node[NODES_MAX];
     struct memory_store *store;
