@@ -1,5 +1,6 @@
 """The ring through the daemon's doors: three daemons, no store."""
 import signal
+import time
 
 import pytest
 
@@ -73,7 +74,8 @@ def shares(node, names):
     """How many of a hundred keys each of |names| is asked for. While only some are ready, those are asked first."""
     before, rounds = [of(node, "forwarded_total", name) for name in names], []
     while len(rounds) < 2 or rounds[-1] != rounds[-2] or not all(rounds[-1]) or sum(rounds[-1]) >= 100:
-        assert len(rounds) < UNITS
+        assert len(rounds) < UNITS - 1
+        time.sleep(0.1)  # a node is ready after 5 s at the latest
         for i in range(100):
             assert passed(node, f"caller{i}")
         after = [of(node, "forwarded_total", name) for name in names]
@@ -101,7 +103,7 @@ def test_each_peer_has_its_metrics(weir, tmp_path):
         assert of(first, "peer_up", names[1]) == 1
         ring.nodes[2] = Node(weir, tmp_path / "weir2.yaml", third.path.read_text())
         ring.settle(3)
-        wait_for("its keys are its again", lambda: sum(of(node, "handed_over_total", names[2]) for node in (first, second)) ==
+        wait_for("its keys are its again", lambda: sum(of(node, "handed_over_total", names[2]) for node in (first, second)) >=
                  forwarded[1])
         wait_for("it is up", lambda: of(first, "peer_up", names[2]) == 1)
         assert [of(first, "late_total", name) for name in names[1:]] == [0, 0]
