@@ -15,7 +15,7 @@ import pytest
 from serving import DEADLINE, send, wait_for
 
 DEADLINE_MS = 200  # of a call, unless a test says otherwise
-SLACK_US = 600_000  # a machine under load wakes up late
+SLACK_US = 1_000_000  # a machine under load wakes up late: 574 and 1156 ms were measured
 
 
 def free_port():

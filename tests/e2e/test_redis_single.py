@@ -257,9 +257,9 @@ def proxy(redis):
         yield proxy
 
 
-def through(build, proxy, *args):
+def through(build, proxy, *args, deadline_ms=DEADLINE_MS):
     return Driver(build, "--address", f"127.0.0.1:{proxy.port}", "--run-ms", 60_000, "--in-flight", 16, "--rate", 1000,
-                  "--units", 10_000_000, *args)
+                  "--units", 10_000_000, *args, deadline_ms=deadline_ms)
 
 
 def test_slower_than_the_deadline(build, redis, proxy):
@@ -318,7 +318,7 @@ def test_connections_broken_again_and_again(build, redis, proxy, how):
 
 
 def test_a_lasting_connection_that_breaks_is_replaced_at_once(build, proxy):
-    with through(build, proxy) as driver:
+    with through(build, proxy, deadline_ms=5000) as driver:
         driver.healthy()
         time.sleep(1.5)
         proxy.reset()
