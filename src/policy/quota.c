@@ -84,9 +84,8 @@ static void read_zone(struct wr_loader *ld, const struct wr_yaml *value, void *i
     if (zone == NULL) {
         bool found = wr_is_text(value) && wr_zone_nearest(value->text, near, sizeof near);
         wr_error(ld, value,
-                 "zone: expected a name of the tz database such as Europe/Istanbul, found %s: "
-                 "%s%s%s%s",
-                 wr_found(value).text, why, found ? " (did you mean " : "", found ? near : "",
+                 "zone: expected a name of the tz database such as Europe/Istanbul, found %s%s%s%s",
+                 wr_found(value).text, found ? " (did you mean " : ": ", found ? near : why,
                  found ? "?)" : "");
         return;
     }
