@@ -76,6 +76,7 @@ static int one_customer(struct wr_database *database, sqlite3_stmt *statement,
 {
     int result = wr_database_step(database, statement);
 
+    *out = (struct wr_customer){.id = 0};
     if (result == 0)
         return wr_database_refuse(database, WEIR_ENOENT, "there is no such customer");
     if (result < 0)

@@ -34,7 +34,7 @@ void wr_key_digest(struct weir_slice identity, struct weir_slice value,
 void wr_key_id(const unsigned char digest[WR_CUSTOMER_DIGEST_BYTES], char out[WR_KEY_ID_TEXT])
 {
     for (unsigned i = 0; i < 8; i++)
-        (void)snprintf(out + 2 * i, 3, "%02x", digest[i]);
+        (void)snprintf(out + 2 * (size_t)i, 3, "%02x", digest[i]);
 }
 
 /* Divide the number by 62; the remainder. */
@@ -223,6 +223,7 @@ static int one_key(struct wr_database *database, sqlite3_stmt *statement,
 {
     int result = wr_database_step(database, statement);
 
+    *out = (struct wr_customer_key){.customer = 0};
     if (result == 0)
         return wr_database_refuse(database, WEIR_ENOENT, "there is no such key");
     if (result < 0)
