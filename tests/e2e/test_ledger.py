@@ -257,3 +257,20 @@ def test_a_lost_database_is_begun_anew_only_when_asked_to(make, weir, tmp_path):
     assert customer("create", "acme", "--plan", "pro").returncode == 0
     wait_for("by his name", lambda: used(tmp_path) == {"acme": 8})
     assert customer("recover").returncode == 1
+
+
+def test_an_upgrade_is_recorded_and_lasts(make, tmp_path):
+    plans = "{free: {quotas: {daily: 3}, upgrade_to: pro}, pro: {quotas: {daily: {limit: 5, on_exceed: deny}}}}"
+    options = {"more": more(tmp_path, plans)}
+    limits = ["name: daily, by: [customer], quota: {limit: 5, per: week, on_exceed: upgrade}"]
+    door = make(limits, **options)
+    assert [ask(door, "k-acme") for _ in range(6)] == ["allow"] * 5 + ["deny"]
+    wait_for("the record", lambda: rows(tmp_path, "SELECT who, before, after, reason FROM audit WHERE what = 'plan'")
+             == [("weir", "free", "pro", "a quota was used up")])
+    assert rows(tmp_path, "SELECT plan FROM customer WHERE name = 'acme'") == [("pro",)]
+    wait_for("its metric", lambda: series(door, "weir_customer_upgrades_total") == 1)
+    door.daemon.signal(signal.SIGHUP)  # the file still says free, as it did
+    door.daemon.event("reloaded")
+    door.daemon.end()
+    assert rows(tmp_path, "SELECT plan FROM customer WHERE name = 'acme'") == [("pro",)]
+    assert used(tmp_path) == {"acme": 5}
