@@ -28,7 +28,8 @@ enum { PART_DOMAIN = 16, PART_KEY, PART_VALUE, PART_PATTERN, PART_UNIT };
 /* One descriptor on its way. */
 struct item {
     const struct wr_descriptor *asked;
-    const struct wr_envoy_rule *rule; /* NULL: none matched */
+    const struct wr_envoy_rule *rule;   /* NULL: none applies */
+    const struct wr_envoy_rule *counts; /* whose statistics this is in; NULL: nobody's */
     const char *name;
     struct wr_limit override;
     struct wr_charge charge;
@@ -61,7 +62,7 @@ static uint64_t hash_key(const struct question *q, const struct item *item,
     wr_sip_part(&sip, PART_UNIT, &item->unit, 1);
     for (size_t i = 0; i < item->asked->count; i++) {
         const struct wr_entry *entry = &item->asked->entries[i];
-        const char *shared = match->rule != NULL ? match->shared[i] : NULL;
+        const char *shared = item->rule != NULL ? match->shared[i] : NULL;
         wr_sip_part(&sip, PART_KEY, entry->key.ptr, entry->key.len);
         if (shared != NULL)
             wr_sip_part(&sip, PART_PATTERN, shared, strlen(shared));
@@ -78,7 +79,9 @@ static uint64_t hits_of(const struct question *q, const struct wr_descriptor *as
     return wr_min_u64(hits, HITS_MAX);
 }
 
-/* The limit that came with the question, in place of the rule's. */
+/* The limit that came with the question, in place of the rule and all that the rule says: it has no
+ * name, replaces nobody and is replaced by nobody, is no quota, not in shadow, and each value has a
+ * counter. Only the statistics are the rule's, as those of values have no end. */
 static int use_override(struct question *q, struct item *item)
 {
     const struct wr_descriptor *asked = item->asked;
@@ -88,11 +91,23 @@ static int use_override(struct question *q, struct item *item)
         return WEIR_EINVAL;
     item->units = asked->limit_units;
     item->unit = asked->limit_unit;
-    item->shadow = false;
     item->counted = true;
     item->charge.limit = &item->override;
     return wr_overrides_class(q->engine, asked->limit_units, asked->limit_unit, &item->override,
                               &item->charge.class_id);
+}
+
+static void use_rule(const struct question *q, struct item *item, const struct wr_envoy_rule *rule)
+{
+    item->rule = rule;
+    item->name = rule->name;
+    item->shadow = rule->shadow;
+    item->quota = rule->quota;
+    item->unit = rule->unit;
+    item->units = rule->units;
+    item->counted = !rule->unlimited;
+    item->charge.limit = &rule->limit;
+    item->charge.class_id = q->engine->envoy_classes[rule->index];
 }
 
 static int match_item(struct question *q, int domain, struct item *item)
@@ -100,6 +115,7 @@ static int match_item(struct question *q, int domain, struct item *item)
     struct wr_envoy_match match;
     int result = 0;
 
+    item->rule = NULL;
     item->name = "";
     item->counted = item->shadow = item->quota = item->over = false;
     item->unit = WR_UNIT_UNKNOWN;
@@ -108,19 +124,11 @@ static int match_item(struct question *q, int domain, struct item *item)
     item->hits = hits_of(q, item->asked);
     wr_receipt_clear(&item->receipt);
     wr_envoy_find(q->envoy, domain, item->asked, &match);
-    item->rule = match.rule;
-    if (match.rule != NULL) {
-        item->name = match.rule->name;
-        item->shadow = match.rule->shadow;
-        item->quota = match.rule->quota;
-        item->unit = match.rule->unit;
-        item->units = match.rule->units;
-        item->counted = !match.rule->unlimited;
-        item->charge.limit = &match.rule->limit;
-        item->charge.class_id = q->engine->envoy_classes[match.rule->index];
-    }
+    item->counts = match.rule;
     if (item->asked->has_limit)
         result = use_override(q, item);
+    else if (match.rule != NULL)
+        use_rule(q, item, match.rule);
     if (result == 0 && item->counted) {
         item->charge.hash = hash_key(q, item, &match);
         item->charge.cost = item->asked->negative ? 0 : (int64_t)item->hits;
@@ -161,7 +169,7 @@ static void drop_replaced(struct question *q)
         dropped[i] = q->items[i].name[0] != '\0' && is_replaced(q, q->items[i].name);
     for (size_t i = 0; i < q->request->count; i++) {
         if (dropped[i]) {
-            q->items[i].rule = NULL;
+            q->items[i].rule = q->items[i].counts = NULL;
             q->items[i].counted = false;
         }
     }
@@ -171,12 +179,17 @@ static void drop_replaced(struct question *q)
 
 static void judge(const struct question *q, struct item *item)
 {
+    const struct wr_limit *limit = item->charge.limit;
     int64_t end_ns;
 
-    item->before = wr_fixed_window_count(item->charge.limit, item->charge.base, q->now, &end_ns);
-    /* A look passes in every algorithm; here it asks whether the counter is above the limit. */
-    item->over = !item->charge.take.allowed ||
-                 (item->charge.cost == 0 && item->before > (uint64_t)item->charge.limit->units);
+    item->before = wr_fixed_window_count(limit, item->charge.base, q->now, &end_ns);
+    item->over = !item->charge.take.allowed;
+    /* A look passes in every algorithm; here it asks whether the counter is above the limit. That
+     * of a limit of 0 stays at 0, whatever it refuses: where refusals count, it is taken as above.
+     */
+    if (item->charge.cost == 0)
+        item->over = item->before > (uint64_t)limit->units ||
+                     (limit->units == 0 && wr_envoy_options(q->envoy)->count_over_limit);
     if (item->asked->negative)
         item->over = false;
 }
@@ -226,6 +239,11 @@ static void take(struct question *q, struct item *item, bool whatever)
 {
     if (item->asked->negative) {
         give(q, item);
+        return;
+    }
+    if (item->charge.cost == 0) { /* a look sees what those before it have taken */
+        wr_charge_evaluate(q->engine->arena, &item->charge, q->now);
+        judge(q, item);
         return;
     }
     wr_charge_commit(q->engine->arena, &item->charge, q->now, &item->receipt);
@@ -320,7 +338,7 @@ static void count(struct wr_engine *engine, unsigned lane, const struct item *it
     uint64_t *counters = &engine->envoy_stats[lane % WR_ENVOY_LANES * engine->envoy_stride];
 
     if (hits > 0)
-        (void)__atomic_fetch_add(&counters[item->rule->index * WR_ENVOY_STATS + stat], hits,
+        (void)__atomic_fetch_add(&counters[item->counts->index * WR_ENVOY_STATS + stat], hits,
                                  __ATOMIC_RELAXED);
 }
 
@@ -393,7 +411,7 @@ int wr_engine_rate(struct wr_engine *engine, const struct wr_rate_request *reque
     evaluate(&q);
     describe(&q, charge(&q), out);
     for (size_t i = 0; i < request->count; i++)
-        if (q.items[i].rule != NULL)
+        if (q.items[i].counts != NULL)
             count_item(engine, lane, &q.items[i]);
     return 0;
 }

@@ -69,28 +69,58 @@ static void report_twice(struct wr_loader *ld, const struct wr_envoy_written *d,
 }
 
 /* Hang a pattern behind those before it. */
-static void add_pattern(struct wr_loader *ld, struct wr_envoy_key *key, const char *value,
+static void add_pattern(struct wr_loader *ld, struct wr_envoy_patterns *patterns, const char *text,
                         uint32_t node)
 {
     struct wr_envoy_pattern *pattern = wr_region_take(ld->region, 1, sizeof *pattern);
 
     if (pattern == NULL)
         return;
-    pattern->text = value;
+    pattern->text = text;
     pattern->node = node;
-    if (key->last != NULL)
-        key->last->next = pattern;
+    if (patterns->last != NULL)
+        patterns->last->next = pattern;
     else
-        key->first = pattern;
-    key->last = pattern;
+        patterns->first = pattern;
+    patterns->last = pattern;
 }
 
-/* A node for |key| and |value| (NULL: any) beneath place->node, which becomes it. */
+/* |key|, or |key|_|value|. NULL: out of memory. */
+static const char *join(struct wr_loader *ld, const char *key, const char *value)
+{
+    size_t room = strlen(key) + (value != NULL ? strlen(value) : 0) + 2;
+    char *text = wr_region_take(ld->region, room, 1);
+
+    if (text != NULL)
+        (void)snprintf(text, room, "%s%s%s", key, value != NULL ? "_" : "",
+                       value != NULL ? value : "");
+    return text;
+}
+
+/* The patterns that lead to |node|, the child of |parent| for |key| and |value|. */
+static void hang_patterns(struct wr_loader *ld, struct wr_envoy *envoy, uint32_t parent,
+                          struct wr_envoy_key *key, const struct wr_envoy_written *d, uint32_t node)
+{
+    const char *pattern = NULL;
+
+    if (strchr(d->key_text, '*') != NULL) {
+        pattern = join(ld, d->key_text, d->value_text);
+        if (pattern != NULL)
+            add_pattern(ld, &envoy->nodes[parent].joint, pattern, node);
+    } else if (d->value_text != NULL && strchr(d->value_text, '*') != NULL) {
+        pattern = d->value_text;
+        add_pattern(ld, &key->patterns, pattern, node);
+    }
+    envoy->nodes[node].shared = d->share ? pattern : NULL;
+}
+
+/* A node for the key and value of |d| beneath place->node, which becomes it. */
 static bool hang(struct wr_loader *ld, struct wr_envoy_place *place,
-                 const struct wr_envoy_written *d, const char *key_text, const char *value)
+                 const struct wr_envoy_written *d)
 {
     struct wr_envoy *envoy = place->envoy;
-    int64_t number = add_key(ld, envoy, place->node, key_text);
+    const char *value = d->value_text;
+    int64_t number = add_key(ld, envoy, place->node, d->key_text);
     uint32_t node = add_node(ld, envoy);
     bool added = true;
 
@@ -104,11 +134,10 @@ static bool hang(struct wr_loader *ld, struct wr_envoy_place *place,
     } else if (wr_table_add(&envoy->table, ld->region, WR_ENVOY_TAG_VALUE((uint32_t)number),
                             (struct weir_slice){value, strlen(value)}, node, &added) == NULL) {
         return false;
-    } else if (added && strchr(value, '*') != NULL) {
-        add_pattern(ld, &envoy->keys[number], value, node);
-        envoy->nodes[node].shared = d->share ? value : NULL;
     }
-    if (!added)
+    if (added)
+        hang_patterns(ld, envoy, place->node, &envoy->keys[number], d, node);
+    else
         report_twice(ld, d, place);
     place->node = node;
     return true;
@@ -175,18 +204,18 @@ static void read_descriptor(struct wr_loader *ld, const struct wr_envoy_place *p
 
     if (!wr_read_map(ld, node, &spec, &d))
         return;
-    key = d.key != NULL ? wr_envoy_string(ld, d.key, "key") : NULL;
-    value = d.value != NULL ? wr_envoy_string(ld, d.value, "value") : NULL;
+    key = d.key_text = d.key != NULL ? wr_envoy_string(ld, d.key, "key") : NULL;
+    value = d.value_text = d.value != NULL ? wr_envoy_string(ld, d.value, "value") : NULL;
     if (key == NULL) {
         wr_error(ld, d.key != NULL ? d.key : node, "expected a key in a descriptor, found none");
         return;
     }
-    if (d.share && (value == NULL || strchr(value, '*') == NULL))
+    if (d.share && strchr(key, '*') == NULL && (value == NULL || strchr(value, '*') == NULL))
         wr_error(ld, node, "share_threshold: expected a value with a * in it, found %s",
                  d.value != NULL ? wr_found(d.value).text : "none");
     (void)snprintf(here.path, sizeof here.path, "%.400s.%.50s%s%.50s", parent->path, key,
                    value != NULL ? "_" : "", value != NULL ? value : "");
-    if (!hang(ld, &here, &d, key, value))
+    if (!hang(ld, &here, &d))
         return;
     if (d.rate_limit != NULL && !wr_envoy_is_nothing(d.rate_limit))
         wr_envoy_read_limit(ld, &here, &d);

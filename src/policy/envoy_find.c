@@ -2,7 +2,8 @@
  *
  * Two look-ups for each entry (its key beneath the node reached so far, its value beneath that key)
  * whatever the size of the files; patterns are tried one by one, and only where no exact value was
- * found. A limit applies only to a descriptor with exactly as many entries as its path has. */
+ * found: those of the key, and those with a * in the key, the first in the file of both. A limit
+ * applies only to a descriptor with exactly as many entries as its path has. */
 #include <string.h>
 
 #include "policy/compiled.h"
@@ -35,18 +36,33 @@ int wr_envoy_domain(const struct wr_envoy *envoy, struct weir_slice name)
     return entry != NULL ? (int)entry->value : -1;
 }
 
+/* What a pattern is about: a value, or a key, _ and a value, which are never copied together. */
+struct subject {
+    struct weir_slice key, value;
+    size_t len;
+};
+
+static char char_at(const struct subject *subject, size_t at)
+{
+    size_t before = subject->len - subject->value.len;
+
+    if (at >= before)
+        return subject->value.ptr[at - before];
+    return at < subject->key.len ? subject->key.ptr[at] : '_';
+}
+
 /* One star at a time: where the text does not go on as the pattern does, the last star takes one
  * character more. */
-bool wr_envoy_glob(const char *pattern, struct weir_slice text)
+static bool fits(const char *pattern, const struct subject *text)
 {
     const char *star = NULL;
     size_t at = 0, resume = 0;
 
-    while (at < text.len) {
+    while (at < text->len) {
         if (*pattern == '*') {
             star = pattern++;
             resume = at;
-        } else if (*pattern != '\0' && *pattern == text.ptr[at]) {
+        } else if (*pattern != '\0' && *pattern == char_at(text, at)) {
             pattern++;
             at++;
         } else if (star != NULL) {
@@ -61,27 +77,44 @@ bool wr_envoy_glob(const char *pattern, struct weir_slice text)
     return *pattern == '\0';
 }
 
+bool wr_envoy_glob(const char *pattern, struct weir_slice text)
+{
+    struct subject subject = {{NULL, 0}, text, text.len};
+
+    return fits(pattern, &subject);
+}
+
+/* The node of the first of |patterns| that |subject| fits; 0: none. */
+static uint32_t first_fit(const struct wr_envoy_patterns *patterns, const struct subject *subject)
+{
+    for (const struct wr_envoy_pattern *p = patterns->first; p != NULL; p = p->next)
+        if (fits(p->text, subject))
+            return p->node;
+    return 0;
+}
+
 /* The node that |entry| leads to from |node|; 0: none. */
 static uint32_t step(const struct wr_envoy *envoy, uint32_t node, const struct wr_entry *entry)
 {
     const struct wr_table_entry *found =
         wr_table_find(&envoy->table, WR_ENVOY_TAG_KEY(node), entry->key);
-    const struct wr_envoy_key *key;
-    uint32_t number;
+    const struct wr_envoy_key *key = found != NULL ? &envoy->keys[found->value] : NULL;
+    struct subject value = {{NULL, 0}, entry->value, entry->value.len};
+    struct subject both = {entry->key, entry->value, entry->key.len + 1 + entry->value.len};
+    uint32_t of_key, of_both;
 
-    if (found == NULL)
-        return 0;
-    number = found->value;
-    key = &envoy->keys[number];
-    if (key->has_values) {
-        found = wr_table_find(&envoy->table, WR_ENVOY_TAG_VALUE(number), entry->value);
+    if (key != NULL && key->has_values) {
+        found = wr_table_find(&envoy->table, WR_ENVOY_TAG_VALUE(found->value), entry->value);
         if (found != NULL)
             return found->value;
     }
-    for (const struct wr_envoy_pattern *p = key->first; p != NULL; p = p->next)
-        if (wr_envoy_glob(p->text, entry->value))
-            return p->node;
-    return key->bare;
+    of_key = key != NULL ? first_fit(&key->patterns, &value) : 0;
+    of_both = first_fit(&envoy->nodes[node].joint, &both);
+    if (of_key != 0 && of_both != 0)
+        return of_key < of_both ? of_key : of_both;
+    if (of_key != 0 || of_both != 0)
+        return of_key | of_both;
+    return key != NULL ? key->bare : 0;
 }
 
 void wr_envoy_find(const struct wr_envoy *envoy, int domain, const struct wr_descriptor *descriptor,

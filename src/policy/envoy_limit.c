@@ -85,6 +85,13 @@ static void on_requests(struct wr_loader *ld, const struct wr_yaml *value, void 
     struct written_limit *w = into;
 
     w->units_at = value;
+    /* 010 is 8 to the reference, and 10 to whoever reads it. */
+    if (value->kind == WR_YAML_SCALAR && value->len > 1 && value->text[0] == '0') {
+        wr_error(ld, value,
+                 "requests_per_unit: expected a decimal number without a 0 before it, found %s",
+                 wr_found(value).text);
+        return;
+    }
     (void)wr_read_int(ld, value, "requests_per_unit", 0, UINT32_MAX, &w->units);
 }
 

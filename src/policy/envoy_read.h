@@ -11,6 +11,7 @@
 /* A descriptor as it is written. */
 struct wr_envoy_written {
     const struct wr_yaml *key, *value, *rate_limit, *descriptors;
+    const char *key_text, *value_text; /* value: NULL: any */
     bool shadow, quota, share;
 };
 

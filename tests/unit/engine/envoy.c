@@ -354,6 +354,38 @@ static void replaces(void **state)
     weir_close(w);
 }
 
+/* The reference counts and looks in the order of the descriptors. */
+static void looks(void **state)
+{
+    struct weir *w = open_envoy(SHOP, "");
+    (void)state;
+
+    (void)with("ip=x");
+    with("ip=x")->has_hits = true;
+    assert_int_equal(ask_in(w, "shop", 0, T), OK);
+    expect_status(0, OK, 2, MINUTE, 1, 20);
+    expect_status(1, OK, 2, MINUTE, 1, 20);
+    with("zero=x")->has_hits = true; /* refusals do not count, so nothing is above the limit */
+    assert_int_equal(ask_in(w, "shop", 0, T), OK);
+    weir_close(w);
+    w = open_envoy(SHOP, ", count_over_limit: true");
+    with("ip=x")->has_hits = true;
+    (void)with("ip=x");
+    (void)with("ip=x");
+    (void)with("ip=x");
+    with("ip=x")->has_hits = true;
+    assert_int_equal(ask_in(w, "shop", 0, T), OVER);
+    expect_status(0, OK, 2, MINUTE, 2, 20);
+    expect_status(1, OK, 2, MINUTE, 1, 20);
+    expect_status(3, OVER, 2, MINUTE, 0, 20);
+    expect_status(4, OVER, 2, MINUTE, 0, 20);
+    assert_int_equal(ask(w, "zero=x", 0, T), OVER);
+    with("zero=x")->has_hits = true;
+    assert_int_equal(ask_in(w, "shop", 0, T), OVER);
+    expect_status(0, OVER, 0, WR_UNIT_HOUR, 0, 3560);
+    weir_close(w);
+}
+
 static void overrides(void **state)
 {
     struct weir *w = open_envoy(SHOP, "");
@@ -383,6 +415,67 @@ static void overrides(void **state)
     descriptors[0].limit_units = 5000;
     asked = 0;
     assert_int_equal(wr_engine_rate(w->engine, &request, 0, T, &answer), WEIR_EFULL);
+    weir_close(w);
+}
+
+/* A descriptor with a limit of its own, of |units| an hour. */
+static void with_own(const char *text, uint32_t units)
+{
+    struct wr_descriptor *d = with(text);
+
+    d->has_limit = true;
+    d->limit_units = units;
+    d->limit_unit = WR_UNIT_HOUR;
+}
+
+/* Of the rule that a descriptor would meet, nothing holds for a limit that comes with it (the
+ * reference's GetLimit returns before it looks for a rule). */
+static void overrides_have_nothing_of_the_rule(void **state)
+{
+    struct weir *w = open_envoy(
+        "domain: shop\n"
+        "descriptors:\n"
+        "  - {key: q, quota_mode: true, rate_limit: {unit: hour, requests_per_unit: 9}}\n"
+        "  - {key: r, quota_mode: true, rate_limit: {unit: hour, requests_per_unit: 9}}\n"
+        "  - {key: c, rate_limit: {name: c, unit: hour, requests_per_unit: 1}}\n"
+        "  - {key: d, rate_limit: {name: d, unit: hour, requests_per_unit: 9, replaces: "
+        "[{name: c}]}}\n"
+        "  - {key: p, value: \"/r/*\", share_threshold: true, rate_limit: {unit: hour, "
+        "requests_per_unit: 9}}\n"
+        "  - {key: s, shadow_mode: true, rate_limit: {name: s, unit: hour, "
+        "requests_per_unit: 9}}\n"
+        "  - {key: u, rate_limit: {unlimited: true}}\n",
+        "");
+    (void)state;
+
+    for (int i = 0; i < 2; i++) { /* no quota: refuses though another quota has room */
+        with_own("q=1", 1);
+        (void)with("r=1");
+        assert_int_equal(ask_in(w, "shop", 0, T), i == 0 ? OK : OVER);
+    }
+    for (int i = 0; i < 2; i++) { /* no name: nobody replaces it */
+        with_own("c=1", 1);
+        (void)with("d=1");
+        assert_int_equal(ask_in(w, "shop", 0, T), i == 0 ? OK : OVER);
+        assert_int_equal(answer.statuses[0].name.len, 0);
+        assert_null(answer.statuses[0].rule);
+    }
+    for (int i = 0; i < 2; i++) { /* replaces nobody */
+        (void)with("c=2");
+        with_own("d=2", 50);
+        assert_int_equal(ask_in(w, "shop", 0, T), i == 0 ? OK : OVER);
+    }
+    for (int i = 0; i < 2; i++) { /* each value by itself */
+        with_own(i == 0 ? "p=/r/1" : "p=/r/2", 1);
+        assert_int_equal(ask_in(w, "shop", 0, T), OK);
+    }
+    for (int i = 0; i < 2; i++) { /* not in shadow, not unlimited */
+        with_own("s=1", 1);
+        with_own("u=1", 1);
+        assert_int_equal(ask_in(w, "shop", 0, T), i == 0 ? OK : OVER);
+        expect_status(0, i == 0 ? OK : OVER, 1, WR_UNIT_HOUR, 0, 3560);
+        expect_status(1, i == 0 ? OK : OVER, 1, WR_UNIT_HOUR, 0, 3560);
+    }
     weir_close(w);
 }
 
@@ -439,7 +532,9 @@ int main(void)
         cmocka_unit_test(shadow),
         cmocka_unit_test(quotas),
         cmocka_unit_test(replaces),
+        cmocka_unit_test(looks),
         cmocka_unit_test(overrides),
+        cmocka_unit_test(overrides_have_nothing_of_the_rule),
         cmocka_unit_test(windows_of_the_calendar),
         cmocka_unit_test(domains),
     };

@@ -179,6 +179,48 @@ static void patterns(void **state)
     expect_glob("", "a", false);
 }
 
+/* A * in the key: the reference fits patterns to key, _ and value in one. */
+static void patterns_in_keys(void **state)
+{
+    struct wr_policy *policy = good(
+        "domain: shop\n"
+        "descriptors:\n"
+        "  - {key: \"tenant*\", " RULE(
+            1) "}\n"
+               "  - {key: tenant_id, value: \"7*\", " RULE(
+                   2) "}\n"
+                      "  - {key: path, value: \"/a*\", " RULE(
+                          3) "}\n"
+                             "  - {key: \"pa*\", value: \"*z\", share_threshold: true, " RULE(
+                                 4) "}\n"
+                                    "  - {key: path, value: /exact, descriptors: [{key: "
+                                    "\"*\", " RULE(5) "}]}\n"
+                                                      "  - {key: pa, " RULE(
+                                                          6) "}\n"
+                                                             "  - {key: tenant_x, value: e, " RULE(
+                                                                 7) "}\n");
+    struct wr_envoy_match m;
+
+    (void)state;
+    assert_string_equal(meets(policy, "shop", "tenant_id=8", &m), "shop.tenant*");
+    assert_string_equal(meets(policy, "shop", "tenant=", &m), "shop.tenant*");
+    assert_string_equal(meets(policy, "shop", "tenant*=x", &m), "shop.tenant*");
+    assert_string_equal(meets(policy, "shop", "tena=nt", &m), "");
+    /* The first in the file that fits, of both kinds; before both an exact pair. */
+    assert_string_equal(meets(policy, "shop", "tenant_id=71", &m), "shop.tenant*");
+    assert_string_equal(meets(policy, "shop", "path=/az", &m), "shop.path_/a*");
+    assert_null(m.shared[0]);
+    assert_string_equal(meets(policy, "shop", "tenant_x=e", &m), "shop.tenant_x_e");
+    assert_string_equal(meets(policy, "shop", "path=/bz", &m), "shop.pa*_*z");
+    assert_string_equal(m.shared[0], "pa*_*z");
+    assert_string_equal(meets(policy, "shop", "pa=z", &m), "shop.pa*_*z");
+    assert_string_equal(meets(policy, "shop", "pa=y", &m),
+                        "shop.pa"); /* the key alone comes last */
+    assert_string_equal(meets(policy, "shop", "path=/exact|any=thing", &m), "shop.path_/exact.*");
+    wr_policy_free(policy);
+    wr_policy_free(good("domain: d\ndescriptors:\n  - {key: \"a*\", share_threshold: true}\n"));
+}
+
 static void files_of_go(void **state)
 {
     struct wr_envoy_match m;
@@ -251,6 +293,26 @@ static void errors_of_the_reference(void **state)
            "4294967296}}\n",
            "limits.yaml:3:57: error: requests_per_unit: expected a whole number from 0 to "
            "4294967295, found \"4294967296\"\n");
+}
+
+/* Go's YAML reads 010 as 8, 0x10 as 16, 1_000 as 1000. */
+static void numbers_that_are_others_there(void **state)
+{
+    (void)state;
+    expect(
+        "domain: d\ndescriptors:\n  - {key: a, rate_limit: {unit: day, requests_per_unit: 010}}\n",
+        "limits.yaml:3:57: error: requests_per_unit: expected a decimal number without a 0 "
+        "before it, found \"010\"\n");
+    expect(
+        "domain: d\ndescriptors:\n  - {key: a, rate_limit: {unit: day, requests_per_unit: 0x10}}\n",
+        "limits.yaml:3:57: error: requests_per_unit: expected a decimal number without a 0 "
+        "before it, found \"0x10\"\n");
+    expect("domain: d\ndescriptors:\n  - {key: a, rate_limit: {unit: day, requests_per_unit: "
+           "1_000}}\n",
+           "limits.yaml:3:57: error: requests_per_unit: expected a whole number from 0 to "
+           "4294967295, found \"1_000\"\n");
+    wr_policy_free(good("domain: d\ndescriptors:\n  - {key: a, rate_limit: {unit: day, "
+                        "requests_per_unit: 0}}\n"));
 }
 
 static void unknown_keys_and_wrong_kinds(void **state)
@@ -371,8 +433,10 @@ int main(void)
         cmocka_unit_test(levels_and_values),
         cmocka_unit_test(exact_then_pattern_then_key),
         cmocka_unit_test(patterns),
+        cmocka_unit_test(patterns_in_keys),
         cmocka_unit_test(files_of_go),
         cmocka_unit_test(errors_of_the_reference),
+        cmocka_unit_test(numbers_that_are_others_there),
         cmocka_unit_test(unknown_keys_and_wrong_kinds),
         cmocka_unit_test(files_and_folders),
         cmocka_unit_test(a_policy_in_no_file_has_none),
