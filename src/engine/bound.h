@@ -21,6 +21,7 @@ struct wr_bound_limit {
 struct wr_engine {
     const struct wr_policy *policy;
     struct wr_arena *arena;
+    struct wr_class_set classes; /* that this policy uses, as long as it lives */
     unsigned default_plan;
     size_t limit_count;
     struct wr_bound_limit *limits;

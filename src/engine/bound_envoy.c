@@ -10,13 +10,13 @@
 
 #include "engine/envoy.h"
 
-static int class_of(struct wr_arena *arena, const struct wr_limit *limit, uint16_t *class_id)
+static int class_of(struct wr_engine *engine, const struct wr_limit *limit, uint16_t *class_id)
 {
     struct wr_class spec;
 
     memset(&spec, 0, sizeof spec);
     memcpy(spec.params, limit, sizeof *limit);
-    return wr_arena_class(arena, &spec, class_id);
+    return wr_class_set_take(&engine->classes, &spec, class_id);
 }
 
 int wr_envoy_bind(struct wr_engine *engine)
@@ -37,7 +37,7 @@ int wr_envoy_bind(struct wr_engine *engine)
         int result;
         if (rule->unlimited)
             continue;
-        result = class_of(engine->arena, &rule->limit, &engine->envoy_classes[i]);
+        result = class_of(engine, &rule->limit, &engine->envoy_classes[i]);
         if (result != 0)
             return result;
     }
@@ -80,7 +80,7 @@ int wr_overrides_class(struct wr_engine *engine, uint32_t units, uint8_t unit,
     *class_id = __atomic_load_n(&entry->class_id, __ATOMIC_ACQUIRE);
     if (*class_id != 0)
         return 0;
-    result = class_of(engine->arena, limit, class_id);
+    result = class_of(engine, limit, class_id);
     if (result == 0)
         __atomic_store_n(&entry->class_id, *class_id, __ATOMIC_RELEASE);
     return result;

@@ -65,7 +65,7 @@ static int bind_limit(struct wr_engine *engine, size_t index, size_t plans)
         if (bound->policy->unlimited[plan] || (plan > 0 && !bound->policy->by_plan))
             continue;
         wr_bound_class(&bound->policy->by[plan], &spec);
-        result = wr_arena_class(engine->arena, &spec, &ids[plan]);
+        result = wr_class_set_take(&engine->classes, &spec, &ids[plan]);
         if (result != 0)
             return result;
     }
@@ -96,12 +96,12 @@ static int bind_shared(struct wr_engine *engine, size_t plans)
                 store->secret != NULL ? strlen(store->secret) : 0);
     engine->lease = wr_lease_limit();
     wr_bound_class(&engine->lease, &spec);
-    rc = wr_arena_class(engine->arena, &spec, &engine->lease_class);
+    rc = wr_class_set_take(&engine->classes, &spec, &engine->lease_class);
     if (rc != 0)
         return rc;
     engine->told = wr_told_limit();
     wr_bound_class(&engine->told, &spec);
-    return wr_arena_class(engine->arena, &spec, &engine->told_class);
+    return wr_class_set_take(&engine->classes, &spec, &engine->told_class);
 }
 
 void wr_engine_store_secret(struct wr_engine *engine, const void *secret, size_t len)
@@ -112,6 +112,23 @@ void wr_engine_store_secret(struct wr_engine *engine, const void *secret, size_t
 void wr_engine_keep_local(struct wr_engine *engine)
 {
     engine->shares = false;
+}
+
+/* Each limit gets its class, in one visit to the table of classes. */
+static int bind(struct wr_engine *engine, size_t plans)
+{
+    int result = wr_class_set_begin(&engine->classes);
+
+    if (result != 0)
+        return result;
+    for (size_t i = 0; i < engine->limit_count && result == 0; i++)
+        result = bind_limit(engine, i, plans);
+    if (result == 0)
+        result = bind_shared(engine, plans);
+    if (result == 0)
+        result = wr_envoy_bind(engine);
+    wr_class_set_end(&engine->classes);
+    return result;
 }
 
 int wr_engine_new(struct wr_engine **out, const struct wr_policy *policy, struct wr_arena *arena)
@@ -126,27 +143,17 @@ int wr_engine_new(struct wr_engine **out, const struct wr_policy *policy, struct
         return WEIR_ENOMEM;
     engine->policy = policy;
     engine->arena = arena;
+    wr_class_set_init(&engine->classes, arena);
     engine->default_plan = wr_policy_default_plan(policy);
     engine->limit_count = limits;
     engine->limits = calloc(limits + 1, sizeof *engine->limits);
     engine->class_ids = calloc(limits * plans + 1, sizeof *engine->class_ids);
-    if (engine->limits == NULL || engine->class_ids == NULL)
-        goto failed;
-    for (size_t i = 0; i < limits; i++) {
-        result = bind_limit(engine, i, plans);
-        if (result != 0)
-            goto failed;
-    }
-    result = bind_shared(engine, plans);
+    if (engine->limits != NULL && engine->class_ids != NULL)
+        result = bind(engine, plans);
     if (result != 0)
-        goto failed;
-    result = wr_envoy_bind(engine);
-    if (result != 0)
-        goto failed;
-    *out = engine;
-    return 0;
-failed:
-    wr_engine_free(engine);
+        wr_engine_free(engine);
+    else
+        *out = engine;
     return result;
 }
 
@@ -154,6 +161,7 @@ void wr_engine_free(struct wr_engine *engine)
 {
     if (engine == NULL)
         return;
+    wr_class_set_leave(&engine->classes);
     wr_envoy_unbind(engine);
     wr_known_close(engine);
     free(engine->parts);

@@ -49,6 +49,8 @@ int wr_owner_new(struct wr_owner **out, const struct wr_engine *engine)
     if (owner == NULL)
         return WEIR_ENOMEM;
     owner->arena = engine->arena;
+    wr_arena_share(owner->arena);
+    wr_class_set_init(&owner->classes, engine->arena);
     owner->base = wr_sip_init(wr_arena_secret(engine->arena));
     wr_sip_part(&owner->base, PART_RING, "ring", 4);
     return 0;
@@ -56,6 +58,10 @@ int wr_owner_new(struct wr_owner **out, const struct wr_engine *engine)
 
 void wr_owner_free(struct wr_owner *owner)
 {
+    if (owner == NULL)
+        return;
+    wr_class_set_leave(&owner->classes);
+    wr_arena_close(owner->arena);
     free(owner);
 }
 
@@ -96,8 +102,9 @@ static uint16_t class_of(struct wr_owner *owner, const struct wr_limit *limit)
     if (knows(owner, i, limit))
         return owner->known[i].class_id;
     wr_bound_class(limit, &spec);
-    if (wr_arena_class(owner->arena, &spec, &number) != 0)
+    if (wr_class_set_take(&owner->classes, &spec, &number) != 0)
         return 0;
+    owner->asked++;
     owner->known[i].limit = *limit;
     owner->known[i].class_id = number;
     return number;
@@ -352,6 +359,15 @@ static void refuse(struct ballot *b)
     }
 }
 
+/* Peers change their policies, and the classes of old ones must come free: between two calls, none
+ * is in use. */
+static void forget_classes(struct wr_owner *owner)
+{
+    wr_class_set_leave(&owner->classes);
+    memset(owner->known, 0, sizeof owner->known);
+    owner->asked = 0;
+}
+
 bool wr_owner_take(struct wr_owner *owner, struct wr_remote_charge *charge, unsigned count,
                    uint32_t shadow, unsigned nodes, bool judge, int64_t now)
 {
@@ -359,6 +375,8 @@ bool wr_owner_take(struct wr_owner *owner, struct wr_remote_charge *charge, unsi
         .owner = owner, .count = count, .nodes = nodes, .shadow = shadow, .now = now};
     bool pass;
 
+    if (owner->asked > WR_OWNER_ASKED_MAX)
+        forget_classes(owner);
     for (unsigned i = 0; i < count; i++) {
         struct part *part = &b.part[i];
         part->asked = &charge[i];

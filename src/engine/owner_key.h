@@ -6,9 +6,12 @@
 #include "engine/owner.h"
 
 #define WR_OWNER_CLASSES 64
+#define WR_OWNER_ASKED_MAX 512 /* then all are left: peers change their policies */
 
 struct wr_owner {
     struct wr_arena *arena;
+    struct wr_class_set classes;
+    unsigned asked;     /* for classes since the set was left last */
     struct wr_sip base; /* after what tells ring keys from all others */
     /* Classes asked for lately, by their limit. */
     struct {

@@ -41,7 +41,7 @@ static int class_of(struct wr_engine *engine, const struct wr_limit *part, unsig
     if (known >> 16 == nodes)
         return 0;
     wr_bound_class(part, &spec);
-    result = wr_arena_class(engine->arena, &spec, class_id);
+    result = wr_class_set_take(&engine->classes, &spec, class_id);
     if (result == 0)
         __atomic_store_n(memory, (uint64_t)nodes << 16 | *class_id, __ATOMIC_RELAXED);
     return result;

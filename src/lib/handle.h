@@ -10,7 +10,6 @@ struct weir {
     struct wr_policy *policy;
     struct wr_arena *arena;
     struct wr_engine *engine;
-    bool shares;                 /* the arena is another's, which outlives this one */
     uint64_t fingerprint;        /* of the order of its fields, limits and plans */
     uint64_t link[WR_ASK_LINKS]; /* atomic; ask_link.h's */
 };
@@ -45,8 +44,7 @@ size_t wr_weir_write_answer(const struct weir *w, const struct weir_answer *answ
                             const uint8_t hold[16], uint8_t *out);
 
 /* As weir_open, for a policy that takes the place of |before|'s: the arena of |before| is shared
- * where the policy names the same one (or none, as before), and then |before| must outlive |*out|:
- * (*out)->shares. |before| NULL: as weir_open. */
+ * where the policy names the same one (or none, as before). |before| NULL: as weir_open. */
 int wr_weir_open(struct weir **out, const char *policy_path, const struct weir_options *options,
                  const struct weir *before, char *errors, size_t errors_size);
 

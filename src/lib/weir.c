@@ -49,7 +49,7 @@ static void share_arena(struct weir *w, const struct weir *before, struct wr_dia
         wr_diag_add(diag, WR_WARNING, 0, 0,
                     "arena: the one in use goes on with its size; another takes a restart");
     w->arena = before->arena;
-    w->shares = true;
+    wr_arena_share(w->arena);
 }
 
 /* Who has an arena of his own that nobody else sees tries a policy out: nobody is billed. */
@@ -78,8 +78,10 @@ static int open_all(struct weir *w, const struct weir_options *options, const st
         wr_engine_keep_local(w->engine);
     if (result == WEIR_EFULL)
         wr_diag_add(arena_diag, WR_ERROR, 0, 0,
-                    "its table of %d classes is full of other limits; make a new arena",
-                    WR_CLASSES_MAX);
+                    "its table of %u classes does not hold the limits of this policy beside those "
+                    "in force: of other processes on it, and of the policy before this one (see "
+                    "Bounds in docs/policy.md)",
+                    wr_arena_class_room(w->arena));
     if (result == 0 && !is_throwaway(options))
         result = wr_engine_open_customers(w->engine, customers_diag);
     return result;
@@ -157,8 +159,7 @@ void weir_close(struct weir *w)
         return;
     wr_ask_links_close(w);
     wr_engine_free(w->engine);
-    if (!w->shares)
-        wr_arena_close(w->arena);
+    wr_arena_close(w->arena);
     wr_policy_free(w->policy);
     free(w);
 }

@@ -1,9 +1,7 @@
 /* handle.c - a policy in force, counted by reference.
  *
  * A reload shares the arena of the policy before it: an anonymous arena has no name to be opened
- * by, and one with a name would be mapped once more for each reload that still has answers out. So
- * a handle keeps alive the one whose arena it uses; chains do not grow, as sharers of one arena all
- * point to its owner. */
+ * by, and one with a name would be mapped once more for each reload that still has answers out. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,18 +20,13 @@ void wr_handle_ref(struct wr_handle *handle)
 
 void wr_handle_unref(struct wr_handle *handle)
 {
-    struct wr_handle *owner;
-
     if (handle == NULL || __atomic_sub_fetch(&handle->references, 1, __ATOMIC_ACQ_REL) > 0)
         return;
-    owner = handle->arena_owner;
     wr_totals_forget(handle);
     weir_close(handle->weir);
     wr_secret_free(handle->token_memory);
     wr_secret_free(handle->password_memory);
     free(handle);
-    if (owner != NULL) /* owners have no owner: this goes one step deep */
-        wr_handle_unref(owner);
 }
 
 /* A secret from its file, which was looked at before. */
@@ -122,10 +115,6 @@ int wr_handle_open(struct wr_handle **out, const char *path, struct wr_handle *b
         return result;
     }
     handle->policy = handle->weir->policy;
-    if (before != NULL && handle->weir->shares) {
-        handle->arena_owner = before->arena_owner != NULL ? before->arena_owner : before;
-        wr_handle_ref(handle->arena_owner);
-    }
     result = check_host(handle, path, errors, errors_size);
     if (result == 0)
         result = take_secrets(handle, errors, errors_size);

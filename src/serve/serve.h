@@ -35,7 +35,6 @@ struct wr_handle {
     const char *resp_password;      /* the same */
     /* private */
     unsigned references;           /* atomic */
-    struct wr_handle *arena_owner; /* kept, as its arena is shared; NULL: has its own */
     char *token_memory, *password_memory;
     struct wr_known *known; /* totals.c's; NULL: not known there */
 };

@@ -27,6 +27,7 @@
 #include "base/units.h"
 #include "store/ban.h"
 #include "store/claim.h"
+#include "store/class.h"
 #include "store/file.h"
 #include "store/list.h"
 
@@ -294,6 +295,7 @@ static void release(struct wr_arena *arena)
     if (arena->fd >= 0)
         (void)close(arena->fd); /* drops the claim */
     (void)pthread_mutex_destroy(&arena->gate);
+    wr_class_uses_free(arena->uses);
     free(arena);
 }
 
@@ -307,6 +309,7 @@ int wr_arena_open(struct wr_arena **out, const struct wr_arena_options *options,
     *out = NULL;
     if (arena == NULL)
         return WEIR_ENOMEM;
+    arena->references = 1;
     arena->judge = options->judge;
     arena->read_only = options->read_only;
     (void)pthread_mutex_init(&arena->gate, NULL);
@@ -318,6 +321,8 @@ int wr_arena_open(struct wr_arena **out, const struct wr_arena_options *options,
     if (rc == 0)
         rc = map_process(arena);
     if (rc == 0)
+        rc = wr_class_uses_new(arena);
+    if (rc == 0)
         rc = attach(arena, diag);
     if (rc == 0)
         *out = arena;
@@ -326,9 +331,14 @@ int wr_arena_open(struct wr_arena **out, const struct wr_arena_options *options,
     return rc;
 }
 
+void wr_arena_share(struct wr_arena *arena)
+{
+    (void)WR_ADD(&arena->references, 1);
+}
+
 void wr_arena_close(struct wr_arena *arena)
 {
-    if (arena == NULL)
+    if (arena == NULL || __atomic_sub_fetch(&arena->references, 1, __ATOMIC_ACQ_REL) > 0)
         return;
     if (!arena->read_only) {
         WR_STORE(&arena->header->recorded_ns,

@@ -60,6 +60,9 @@ int wr_arena_open(struct wr_arena **out, const struct wr_arena_options *options,
  * forgets is given one when it first locks a list. */
 int wr_arena_after_fork(struct wr_arena *arena);
 
+/* One user more of this handle: it is closed when each has closed it. Any thread. */
+void wr_arena_share(struct wr_arena *arena);
+
 /* NULL is allowed. */
 void wr_arena_close(struct wr_arena *arena);
 
@@ -78,11 +81,38 @@ struct wr_class {
     int64_t log_tick_ns;   /* resolution of a stamp; divides log_window_ns into at most 2^31 */
 };
 
-/* The number of the class equal to |spec|, made if there is none. Safe from any process at once;
- * killed in between, the next one completes it. When the table is full, classes that no slot has
- * and no living process asked for are reused. Returns: 0, WEIR_EFULL, WEIR_EINVAL (an impossible
- * resolution, a handle that only reads), WEIR_EBUSY. */
+/* The number of the class equal to |spec|, made if there is none, to be used as long as the arena
+ * is open. Safe from any process at once; killed in between, the next one completes it. When the
+ * table is full, classes that no slot has and nobody living uses are reused; and where there are
+ * none, those with the fewest slots that nobody living uses, whose slots are emptied. Returns: 0,
+ * WEIR_EFULL (all are in use), WEIR_EINVAL (an impossible resolution, a handle that only reads),
+ * WEIR_EBUSY. */
 int wr_arena_class(struct wr_arena *arena, const struct wr_class *spec, uint16_t *number);
+
+/* Classes that are used for a while: as long as a policy is in force. Any thread; borrows the
+ * arena.
+ */
+struct wr_class_set {
+    struct wr_arena *arena; /* NULL: it has nothing */
+    bool inside;            /* between begin and end; one thread then */
+    uint64_t has[WR_CLASSES_MAX / 64];
+};
+
+void wr_class_set_init(struct wr_class_set *set, struct wr_arena *arena);
+
+/* As wr_arena_class, but used until the set is left. */
+int wr_class_set_take(struct wr_class_set *set, const struct wr_class *spec, uint16_t *number);
+
+/* Around many takes: the arena is looked through once for all of them, where that must be. As
+ * wr_arena_class; end also after a failure of a take. */
+int wr_class_set_begin(struct wr_class_set *set);
+void wr_class_set_end(struct wr_class_set *set);
+
+/* None of its classes is used any more by this set: nobody is writing slots of them. */
+void wr_class_set_leave(struct wr_class_set *set);
+
+/* How many classes the table holds. */
+unsigned wr_arena_class_room(const struct wr_arena *arena);
 
 /* Copy out class |number|. False: there is none, or it is damaged. */
 bool wr_arena_class_get(const struct wr_arena *arena, uint16_t number, struct wr_class *out);

@@ -32,6 +32,7 @@
 
 #include "base/clock.h"
 #include "base/units.h"
+#include "store/class.h"
 
 #define GATE_WAIT_NS (10 * WR_NS_PER_S) /* a repair of a huge arena takes seconds */
 #define GATE_NAP_NS 500000L
@@ -160,17 +161,6 @@ bool wr_claim_dead(const struct wr_arena *arena, uint32_t owner)
     return !wr_claim_held(arena, number);
 }
 
-/* The classes that the parent made are used by this child as well. */
-static void share_classes(struct wr_arena *arena, uint32_t parent)
-{
-    uint64_t from = UINT64_C(1) << (parent % 64), to = UINT64_C(1) << (arena->claim % 64);
-
-    for (uint32_t i = 0; i < arena->class_count; i++)
-        if ((WR_LOAD(&arena->classes[i].users[parent / 64]) & from) != 0)
-            (void)__atomic_fetch_or(&arena->classes[i].users[arena->claim / 64], to,
-                                    __ATOMIC_ACQ_REL);
-}
-
 /* Open the file of |fd| once more. Returns -1 where this process may not. */
 static int open_anew(int fd)
 {
@@ -184,7 +174,6 @@ static int open_anew(int fd)
  * inherited descriptor is closed, which is last: so nobody thinks the arena abandoned meanwhile. */
 static int claim_anew(struct wr_arena *arena)
 {
-    uint32_t parent = arena->claim;
     int old = arena->fd, fd = open_anew(old);
     int rc;
 
@@ -195,7 +184,7 @@ static int claim_anew(struct wr_arena *arena)
     if (rc == 0) {
         rc = wr_claim_take(arena);
         if (rc == 0)
-            share_classes(arena, parent);
+            wr_class_uses_claim(arena);
         wr_gate_leave(arena);
     }
     if (fd >= 0)
@@ -222,6 +211,11 @@ uint32_t wr_claim_owner(struct wr_arena *arena)
     while (WR_LOAD(&process->claimed) == CLAIMING)
         (void)sched_yield();
     return WR_LOAD(&process->claimed) == CLAIMED ? process->owner : 0;
+}
+
+bool wr_claim_taken(const struct wr_arena *arena)
+{
+    return WR_LOAD(&arena->process->claimed) == CLAIMED;
 }
 
 int wr_arena_after_fork(struct wr_arena *arena)

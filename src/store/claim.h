@@ -26,6 +26,9 @@ unsigned wr_claim_count(const struct wr_arena *arena);
  * claims now. 0: it could not. */
 uint32_t wr_claim_owner(struct wr_arena *arena);
 
+/* Has this process a claim already? A child that decides before it claims lives on its parent's. */
+bool wr_claim_taken(const struct wr_arena *arena);
+
 /* Is the process that wrote |owner| into a lock gone? One fcntl. */
 bool wr_claim_dead(const struct wr_arena *arena, uint32_t owner);
 

@@ -5,13 +5,19 @@
  * seqlock: an entry is valid while its sequence is odd and the same before and after.
  *
  * A number may get another meaning only when no slot has it and no living process could still write
- * slots of it: each entry has a bit for each claim, set when that process asks for the class. The
- * bits of the dead mean nothing (their claim is not held) and are cleared when the claim is taken
- * again. A kill while an entry is written leaves its sequence even: a free entry. */
+ * slots of it (class_room.c finds one): each entry has a bit for each claim, set when that process
+ * asks for the class, and cleared when its last set of classes that has it is left: a policy that
+ * is replaced, and that no answer is computed by any more. The bits of the dead mean nothing (their
+ * claim is not held) and are cleared when the claim is taken again. A kill while an entry is
+ * written leaves its sequence even: a free entry.
+ *
+ * Rejected: a class once asked for is used for ever. A daemon could be reloaded until it had seen
+ * 4095 different limits, and kept them from all others. */
+#include "store/class.h"
+
 #include <stdlib.h>
 #include <string.h>
 
-#include "store/arena.h"
 #include "store/claim.h"
 #include "store/list.h"
 
@@ -92,92 +98,192 @@ static void write_entry(struct wr_class_entry *entry, const struct wr_class *spe
     WR_STORE(&entry->sequence, (WR_LOAD(&entry->sequence) | 1) + 2);
 }
 
-static void use(struct wr_arena *arena, uint16_t number)
+/* ---- who uses which ---------------------------------------------------------------------- */
+
+int wr_class_uses_new(struct wr_arena *arena)
 {
-    (void)__atomic_fetch_or(&arena->classes[number].users[arena->claim / 64],
-                            UINT64_C(1) << (arena->claim % 64), __ATOMIC_ACQ_REL);
+    if (arena->read_only)
+        return 0;
+    arena->uses = (struct wr_class_uses *)calloc(1, sizeof *arena->uses);
+    if (arena->uses == NULL)
+        return WEIR_ENOMEM;
+    (void)pthread_mutex_init(&arena->uses->lock, NULL);
+    arena->uses->always = (struct wr_class_set *)malloc(sizeof *arena->uses->always);
+    if (arena->uses->always == NULL)
+        return WEIR_ENOMEM; /* freed with the arena */
+    wr_class_set_init(arena->uses->always, arena);
+    return 0;
 }
 
-/* Mark in |used| the classes that slots have. */
-static void mark_used(const struct wr_arena *arena, unsigned char used[WR_CLASSES_MAX])
+void wr_class_uses_free(struct wr_class_uses *uses)
 {
-    for (uint64_t b = 0; b < arena->bucket_count; b++)
-        for (unsigned i = 0; i < WR_BUCKET_SLOTS; i++)
-            used[WR_LOAD(&arena->buckets[b].slot[i].word) & WR_CLASS_MASK] = 1;
+    if (uses == NULL)
+        return;
+    (void)pthread_mutex_destroy(&uses->lock);
+    free(uses->always);
+    free(uses);
 }
 
-static bool has_living_user(const struct wr_arena *arena, uint16_t number)
+static uint64_t *users_of(struct wr_arena *arena, uint32_t number, uint64_t *bit)
 {
-    for (uint32_t word = 0; word < WR_CLAIMS / 64; word++)
-        for (uint64_t bits = WR_LOAD(&arena->classes[number].users[word]); bits != 0;
-             bits &= bits - 1)
-            if (wr_claim_held(arena, word * 64 + (uint32_t)__builtin_ctzll(bits)))
-                return true;
-    return false;
+    *bit = UINT64_C(1) << (arena->claim % 64);
+    return &arena->classes[number].users[arena->claim / 64];
 }
 
-/* A class nobody needs any more. Looks at every slot: once in thousands of changed limits. */
-static int find_reusable(const struct wr_arena *arena, uint16_t *number)
+void wr_class_uses_claim(struct wr_arena *arena)
 {
-    unsigned char *used = (unsigned char *)calloc(1, WR_CLASSES_MAX);
-    int rc = WEIR_EFULL;
+    uint64_t bit;
 
-    if (used == NULL)
-        return WEIR_EFULL;
-    mark_used(arena, used);
-    for (uint32_t i = 1; i < arena->class_count && rc != 0; i++) {
-        if (used[i] == 0 && !has_living_user(arena, (uint16_t)i)) {
-            *number = (uint16_t)i;
-            rc = 0;
-        }
+    /* No thread of the parent is here to leave the lock it may have been in. */
+    (void)pthread_mutex_init(&arena->uses->lock, NULL);
+    for (uint32_t i = 0; i < arena->class_count; i++) {
+        uint64_t *users = users_of(arena, i, &bit);
+        if (arena->uses->count[i] > 0)
+            (void)__atomic_fetch_or(users, bit, __ATOMIC_ACQ_REL);
     }
-    free(used);
-    return rc;
+}
+
+/* |set| has class |number| from now on. Inside the gate: nobody gives it another meaning. */
+static void use(struct wr_class_set *set, uint16_t number)
+{
+    struct wr_class_uses *uses = set->arena->uses;
+    uint64_t bit, own = UINT64_C(1) << (number % 64);
+    uint64_t *users = users_of(set->arena, number, &bit);
+
+    (void)pthread_mutex_lock(&uses->lock);
+    if ((set->has[number / 64] & own) == 0) {
+        set->has[number / 64] |= own;
+        uses->count[number]++;
+    }
+    (void)__atomic_fetch_or(users, bit, __ATOMIC_ACQ_REL);
+    (void)pthread_mutex_unlock(&uses->lock);
+}
+
+void wr_class_set_init(struct wr_class_set *set, struct wr_arena *arena)
+{
+    memset(set, 0, sizeof *set);
+    set->arena = arena;
+}
+
+/* Our bit goes with the last set that has the class. The bits of a child that has not claimed are
+ * its parent's, and not to be touched. */
+static void leave(struct wr_arena *arena, uint32_t number, bool claimed)
+{
+    uint64_t bit;
+    uint64_t *users = users_of(arena, number, &bit);
+
+    if (arena->uses->count[number] > 0 && --arena->uses->count[number] == 0 && claimed)
+        (void)__atomic_fetch_and(users, ~bit, __ATOMIC_ACQ_REL);
+}
+
+void wr_class_set_leave(struct wr_class_set *set)
+{
+    struct wr_arena *arena = set->arena;
+    bool claimed;
+
+    if (arena == NULL || arena->uses == NULL)
+        return;
+    claimed = wr_claim_taken(arena);
+    if (claimed)
+        (void)pthread_mutex_lock(&arena->uses->lock);
+    for (uint32_t word = 0; word < WR_CLASSES_MAX / 64; word++) {
+        for (uint64_t bits = set->has[word]; bits != 0; bits &= bits - 1)
+            leave(arena, word * 64 + (uint32_t)__builtin_ctzll(bits), claimed);
+        set->has[word] = 0;
+    }
+    if (claimed)
+        (void)pthread_mutex_unlock(&arena->uses->lock);
+}
+
+/* ---- find or make ------------------------------------------------------------------------ */
+
+/* Inside the gate, where entries do not change. */
+static bool is_entry(const struct wr_class_entry *entry, const struct wr_class *spec)
+{
+    return (WR_LOAD(&entry->sequence) & 1) != 0 &&
+           memcmp(entry->params, spec->params, sizeof spec->params) == 0 &&
+           entry->log_window_ns == spec->log_window_ns && entry->log_tick_ns == spec->log_tick_ns;
 }
 
 /* The entry equal to |spec|, or else the first free one, or else one to reuse. */
-static int find_or_make(struct wr_arena *arena, const struct wr_class *spec, uint16_t *number)
+static int find_or_make(struct wr_class_set *set, const struct wr_class *spec, uint16_t *number)
 {
-    struct wr_class have;
+    struct wr_arena *arena = set->arena;
     uint16_t unused = 0;
     int rc = 0;
 
     for (uint32_t i = 1; i < arena->class_count; i++) {
-        if (!wr_arena_class_get(arena, (uint16_t)i, &have)) {
-            if (unused == 0 && WR_LOAD(&arena->classes[i].sequence) == 0)
-                unused = (uint16_t)i;
-            continue;
-        }
-        if (memcmp(have.params, spec->params, sizeof have.params) == 0 &&
-            have.log_window_ns == spec->log_window_ns && have.log_tick_ns == spec->log_tick_ns) {
+        const struct wr_class_entry *entry = &arena->classes[i];
+        if (unused == 0 && WR_LOAD(&entry->sequence) == 0)
+            unused = (uint16_t)i;
+        if (is_entry(entry, spec)) {
             *number = (uint16_t)i;
-            use(arena, *number);
+            use(set, *number);
             return 0;
         }
     }
     if (unused == 0)
-        rc = find_reusable(arena, &unused);
+        rc = wr_class_room(arena, &unused);
     if (rc != 0)
         return rc;
-    use(arena, unused);
+    use(set, unused);
     write_entry(&arena->classes[unused], spec);
     *number = unused;
     return 0;
 }
 
-int wr_arena_class(struct wr_arena *arena, const struct wr_class *spec, uint16_t *number)
+static int enter(struct wr_arena *arena)
 {
     int rc;
 
-    *number = 0;
-    if (!valid(spec->log_window_ns, spec->log_tick_ns) || arena->read_only)
+    if (arena->read_only)
         return WEIR_EINVAL;
     if (wr_claim_owner(arena) == 0)
         return WEIR_EFULL;
     rc = wr_gate_enter(arena);
+    if (rc == 0)
+        arena->uses->looked = false;
+    return rc;
+}
+
+int wr_class_set_begin(struct wr_class_set *set)
+{
+    int rc = enter(set->arena);
+
+    set->inside = rc == 0;
+    return rc;
+}
+
+void wr_class_set_end(struct wr_class_set *set)
+{
+    set->inside = false;
+    wr_gate_leave(set->arena);
+}
+
+int wr_class_set_take(struct wr_class_set *set, const struct wr_class *spec, uint16_t *number)
+{
+    int rc;
+
+    *number = 0;
+    if (!valid(spec->log_window_ns, spec->log_tick_ns))
+        return WEIR_EINVAL;
+    if (set->inside)
+        return find_or_make(set, spec, number);
+    rc = enter(set->arena);
     if (rc != 0)
         return rc;
-    rc = find_or_make(arena, spec, number);
-    wr_gate_leave(arena);
+    rc = find_or_make(set, spec, number);
+    wr_gate_leave(set->arena);
     return rc;
+}
+
+int wr_arena_class(struct wr_arena *arena, const struct wr_class *spec, uint16_t *number)
+{
+    *number = 0;
+    return arena->read_only ? WEIR_EINVAL : wr_class_set_take(arena->uses->always, spec, number);
+}
+
+unsigned wr_arena_class_room(const struct wr_arena *arena)
+{
+    return arena->class_count - 1;
 }

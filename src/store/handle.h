@@ -12,6 +12,7 @@
 
 #include "store/layout.h"
 
+struct wr_class_set;
 struct wr_worth;
 
 /* What must not be inherited by a child: lies in a page that the kernel wipes at fork. */
@@ -20,7 +21,20 @@ struct wr_process {
     uint32_t owner;   /* the owner word of this process's locks */
 };
 
+/* Who in this process uses which class: a bit of ours in a class's users stands for all of them.
+ * Counted under |lock|, a child's count begins as its parent's. */
+struct wr_class_uses {
+    pthread_mutex_t lock; /* held for moments; taken inside the gate, never the other way */
+    uint16_t count[WR_CLASS_MASK + 1]; /* sets that have it */
+    struct wr_class_set *always;       /* used as long as the arena is open */
+    /* What the gate's holder knows of the table; class_room.c. */
+    bool looked;
+    unsigned char spare[WR_CLASS_MASK + 1];
+};
+
 struct wr_arena {
+    unsigned references;        /* atomic */
+    struct wr_class_uses *uses; /* NULL: it only reads */
     struct wr_bucket *buckets;
     uint64_t bucket_count;
     struct wr_header *header;

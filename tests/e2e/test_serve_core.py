@@ -142,6 +142,23 @@ def test_warnings_and_addresses_of_a_reload_are_logged(serve):
     assert any("goes on with its size" in e["reason"] for e in d.events if e["event"] == "policy warning")
 
 
+def test_reloads_without_end(serve):
+    """The arena's table of classes (1023 of them here) holds the limits in force, not all that ever were."""
+    def limits(turn):
+        each = (f"{{name: l{i}, match: {{path: /{i}}}, by: [ip], rate: {10 + 250 * turn + i}/hour}}" for i in range(250))
+        return f"limits: [{{name: per-ip, by: [ip], rate: 5/hour, algorithm: token-bucket}}, {', '.join(each)}]\n"
+
+    d = serve(limits=limits(0)).ready()
+    with Lines(d.address("resp")) as c:
+        for turn in range(1, 13):
+            c.ask("check 192.0.2.1")
+            d.policy.write_text(policy_text(limits=limits(turn)))
+            d.signal(signal.SIGHUP)
+            assert d.event("reloaded", turn)["generation"] == turn + 1
+            wait_for("the loop's turn", lambda: c.ask("generation") == str(turn + 1))
+        assert c.ask("check 192.0.2.1") == "2 0"  # what is the same all along is counted on
+
+
 def test_a_reload_asked_for_by_a_loop(serve):
     d = serve().ready()
     with Lines(d.address("resp")) as c:
