@@ -91,12 +91,15 @@ static bool write_all(int fd, const char *text, size_t len)
 
 static int write_file(const char *file)
 {
-    int fd = open(file, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+    /* A policy may come to hold API keys. */
+    int fd = open(file, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0640);
     bool written;
 
     if (fd < 0) {
         (void)fprintf(stderr, "weir init: %s: %s\n", file,
-                      errno == EEXIST ? "is there already and is left as it is" : strerror(errno));
+                      errno == EEXIST   ? "is there already and is left as it is"
+                      : errno == ENOENT ? "its folder does not exist: make it, or name another"
+                                        : strerror(errno));
         return 1;
     }
     written = write_all(fd, starter, sizeof starter - 1);
@@ -106,6 +109,10 @@ static int write_file(const char *file)
     }
     (void)printf("%s written. Next:\n\n    weir check %s\n    weir serve -c %s\n", file, file,
                  file);
+    if (geteuid() == 0)
+        (void)printf("\nOnly root and its group may read it. For the service, whose user is weir:\n"
+                     "\n    chgrp weir %s\n",
+                     file);
     return 0;
 }
 

@@ -38,7 +38,7 @@ static const char no_policy[] =
     "\n"
     "To write a commented one and serve it:\n"
     "\n"
-    "    weir init %s && weir serve -c %s\n";
+    "    %s%s%sweir init %s && weir serve -c %s\n";
 
 enum { LOG_FORMAT = 256, LOG_LEVEL };
 
@@ -103,19 +103,54 @@ static int parse(int argc, char **argv, struct arguments *out)
     return 2;
 }
 
+/* The folder of |path|, if it is not there; else "". */
+static const char *missing_folder(const char *path, char *out, size_t size)
+{
+    const char *slash = strrchr(path, '/');
+
+    out[0] = '\0';
+    if (slash != NULL && slash > path)
+        (void)snprintf(out, size, "%.*s", (int)(slash - path), path);
+    if (access(out, F_OK) == 0)
+        out[0] = '\0';
+    return out;
+}
+
+static void say_no_policy(const char *path)
+{
+    char folder[1024];
+
+    if (wr_log_is_json()) {
+        wr_log(WR_LOG_ERROR, "start failed", wr_log_text("reason", "no policy"),
+               wr_log_text("policy", path),
+               wr_log_text("hint", "weir init FILE writes one to start from"));
+        return;
+    }
+    if (strcmp(path, "-") == 0) {
+        (void)fputs("weir serve: -c: expected a file, as a reload reads it again, found -\n",
+                    stderr);
+        return;
+    }
+    (void)missing_folder(path, folder, sizeof folder);
+    (void)fprintf(stderr, no_policy, path, folder[0] != '\0' ? "mkdir -p " : "", folder,
+                  folder[0] != '\0' ? " && " : "", path, path);
+}
+
 int wr_cmd_serve(int argc, char **argv)
 {
     struct arguments arguments = {DEFAULT_POLICY, false, WR_LOG_INFO};
     struct wr_server_options options = {.doors = wr_doors, .door_count = wr_door_count};
-    int status = parse(argc, argv, &arguments);
+    int status;
 
+    wr_server_hold_signals();
+    status = parse(argc, argv, &arguments);
     if (status >= 0)
         return status;
+    wr_log_setup(arguments.json, arguments.level);
     if (access(arguments.policy, F_OK) != 0) {
-        (void)fprintf(stderr, no_policy, arguments.policy, arguments.policy, arguments.policy);
+        say_no_policy(arguments.policy);
         return 1;
     }
-    wr_log_setup(arguments.json, arguments.level);
     options.policy_path = arguments.policy;
     return wr_server_run(&options);
 }

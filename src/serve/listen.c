@@ -22,8 +22,8 @@
 #include <unistd.h>
 
 #include "serve/log.h"
+#include "serve/socket_make.h"
 
-#define BACKLOG 4096
 #define FIRST_PASSED_FD 3
 
 struct opening {
@@ -32,145 +32,6 @@ struct opening {
     char *error;
     size_t size;
 };
-
-/* ---- addresses --------------------------------------------------------------------------- */
-
-union address {
-    struct sockaddr any;
-    struct sockaddr_in four;
-    struct sockaddr_in6 six;
-    struct sockaddr_un path;
-    struct sockaddr_storage storage;
-};
-
-static bool own_address(int fd, union address *out)
-{
-    socklen_t len = sizeof *out;
-
-    memset(out, 0, sizeof *out);
-    return getsockname(fd, &out->any, &len) == 0;
-}
-
-bool wr_socket_name(int fd, char out[WR_ADDRESS_MAX])
-{
-    union address address;
-    char text[INET6_ADDRSTRLEN] = "";
-
-    out[0] = '\0';
-    if (!own_address(fd, &address))
-        return false;
-    if (address.any.sa_family == AF_INET) {
-        (void)inet_ntop(AF_INET, &address.four.sin_addr, text, sizeof text);
-        (void)snprintf(out, WR_ADDRESS_MAX, "%s:%u", text, ntohs(address.four.sin_port));
-    } else if (address.any.sa_family == AF_INET6) {
-        (void)inet_ntop(AF_INET6, &address.six.sin6_addr, text, sizeof text);
-        (void)snprintf(out, WR_ADDRESS_MAX, "[%s]:%u", text, ntohs(address.six.sin6_port));
-    } else if (address.any.sa_family == AF_UNIX) {
-        (void)snprintf(out, WR_ADDRESS_MAX, "unix:%.108s", address.path.sun_path);
-    } else {
-        return false;
-    }
-    return true;
-}
-
-bool wr_socket_is_remote(int fd)
-{
-    union address address;
-
-    if (!own_address(fd, &address))
-        return true;
-    if (address.any.sa_family == AF_INET)
-        return ntohl(address.four.sin_addr.s_addr) >> 24 != 127;
-    if (address.any.sa_family == AF_INET6)
-        return !IN6_IS_ADDR_LOOPBACK(&address.six.sin6_addr);
-    return address.any.sa_family != AF_UNIX;
-}
-
-static socklen_t to_sockaddr(const struct wr_policy_listener *from, union address *out)
-{
-    memset(out, 0, sizeof *out);
-    if (from->path != NULL) {
-        out->path.sun_family = AF_UNIX;
-        memcpy(out->path.sun_path, from->path, strlen(from->path));
-        return sizeof out->path;
-    }
-    if (wr_ip_is_v4(&from->ip)) {
-        out->four.sin_family = AF_INET;
-        out->four.sin_port = htons(from->port);
-        memcpy(&out->four.sin_addr, from->ip.bytes + 12, 4);
-        return sizeof out->four;
-    }
-    out->six.sin6_family = AF_INET6;
-    out->six.sin6_port = htons(from->port);
-    memcpy(&out->six.sin6_addr, from->ip.bytes, 16);
-    return sizeof out->six;
-}
-
-/* ---- making ------------------------------------------------------------------------------ */
-
-/* A socket bound and listening; -1, with errno. |later|: others are bound to the address already.
- */
-static int listen_tcp(const union address *address, socklen_t len, bool later)
-{
-    int on = 1, saved;
-    int fd = socket(address->any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-
-    if (fd < 0)
-        return -1;
-    (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    if (address->any.sa_family == AF_INET6)
-        (void)setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on);
-    if (later)
-        (void)setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on);
-    if (bind(fd, &address->any, len) == 0) {
-        (void)setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on);
-        if (listen(fd, BACKLOG) == 0)
-            return fd;
-    }
-    saved = errno;
-    (void)close(fd);
-    errno = saved;
-    return -1;
-}
-
-/* Is there a socket at |address| whose daemon is gone? */
-static bool is_stale(const union address *address, socklen_t len)
-{
-    struct stat st;
-    int fd;
-    bool stale;
-
-    if (lstat(address->path.sun_path, &st) != 0 || !S_ISSOCK(st.st_mode))
-        return false;
-    fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    stale = fd >= 0 && connect(fd, &address->any, len) != 0 && errno == ECONNREFUSED;
-    if (fd >= 0)
-        (void)close(fd);
-    return stale;
-}
-
-static int listen_unix(const union address *address, socklen_t len)
-{
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    mode_t mask;
-    int rc, saved;
-
-    if (fd < 0)
-        return -1;
-    if (is_stale(address, len))
-        (void)unlink(address->path.sun_path);
-    mask = umask(0117); /* 0660: its group may ask, as it may map the arena */
-    rc = bind(fd, &address->any, len);
-    saved = errno;
-    (void)umask(mask);
-    errno = saved;
-    if (rc == 0 && listen(fd, BACKLOG) == 0)
-        return fd;
-    saved = errno;
-    (void)close(fd);
-    errno = saved;
-    return -1;
-}
 
 /* ---- the list ---------------------------------------------------------------------------- */
 
@@ -202,13 +63,39 @@ static int fail_at(const struct opening *opening, int result, const struct wr_po
     return result;
 }
 
+/* Do we listen at the same unix socket, under whatever path, or the same port already? */
+static bool is_ours(const struct opening *opening, const struct wr_policy_listener *from)
+{
+    struct stat st, other;
+    union wr_address address;
+
+    for (size_t i = 0; i < opening->sockets->count; i++) {
+        const struct wr_socket *socket = &opening->sockets->socket[i];
+        if (socket->address[0] == '\0' || !wr_address_own(socket->fds[0], &address))
+            continue; /* the one that is being opened */
+        if (from->path != NULL && socket->path != NULL && stat(from->path, &st) == 0 &&
+            stat(socket->path, &other) == 0 && st.st_dev == other.st_dev &&
+            st.st_ino == other.st_ino)
+            return true;
+        if (from->path == NULL &&
+            (address.any.sa_family == AF_INET || address.any.sa_family == AF_INET6) &&
+            ntohs(address.four.sin_port) == from->port && from->port != 0)
+            return true;
+    }
+    return false;
+}
+
 /* What |error| means for the address |from|, and what to do about it. */
-static const char *explain(int error, const struct wr_policy_listener *from)
+static const char *explain(const struct opening *opening, int error,
+                           const struct wr_policy_listener *from)
 {
     struct stat st;
 
     switch (error) {
     case EADDRINUSE:
+        if (is_ours(opening, from))
+            return from->path != NULL ? "another address of this policy is the same socket"
+                                      : "another address of this policy has the same port";
         if (from->path == NULL)
             return "the port is taken by another process: ss -ltnp shows which";
         return lstat(from->path, &st) == 0 && !S_ISSOCK(st.st_mode)
@@ -284,8 +171,8 @@ static int open_one(const struct opening *opening, const struct wr_policy_listen
 {
     const struct wr_door *door = find_door(opening->options, from->door);
     struct wr_socket *made;
-    union address address;
-    socklen_t len = to_sockaddr(from, &address);
+    union wr_address address;
+    socklen_t len = wr_address_of(from, &address);
     int result = 0;
 
     if (door == NULL)
@@ -295,21 +182,21 @@ static int open_one(const struct opening *opening, const struct wr_policy_listen
         return fail_at(opening, WEIR_ENOMEM, from, "out of memory");
     (void)snprintf(made->configured_address, sizeof made->configured_address, "%s", from->address);
     made->fds[0] =
-        from->path != NULL ? listen_unix(&address, len) : listen_tcp(&address, len, false);
+        from->path != NULL ? wr_listen_unix(&address, len) : wr_listen_tcp(&address, len, false);
     if (made->fds[0] < 0)
-        return fail_at(opening, WEIR_EIO, from, explain(errno, from));
+        return fail_at(opening, WEIR_EIO, from, explain(opening, errno, from));
     if (from->path != NULL) {
         made->path = strdup(from->path);
         result = share_descriptor(made);
     } else {
-        (void)own_address(made->fds[0], &address); /* port 0 is a port now */
+        (void)wr_address_own(made->fds[0], &address); /* port 0 is a port now */
     }
     for (unsigned i = 1; from->path == NULL && i < made->fd_count && result == 0; i++) {
-        made->fds[i] = listen_tcp(&address, len, true);
+        made->fds[i] = wr_listen_tcp(&address, len, true);
         result = made->fds[i] < 0 ? WEIR_EIO : 0;
     }
     if (result != 0)
-        return fail_at(opening, result, from, explain(errno, from));
+        return fail_at(opening, result, from, explain(opening, errno, from));
     return finish_socket(opening, made, from->tls);
 }
 
@@ -369,6 +256,10 @@ static int take_passed(const struct opening *opening, int fd, const char *name)
     char address[WR_ADDRESS_MAX];
     int result;
 
+    if (!wr_is_listening_stream(fd))
+        return fail(opening, WEIR_EPOLICY, "socket activation",
+                    name[0] != '\0' ? name : "a socket without a name",
+                    "expected a listening stream socket (ListenStream= with Accept=no)");
     (void)fcntl(fd, F_SETFD, FD_CLOEXEC);
     (void)fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
     (void)wr_socket_name(fd, address);

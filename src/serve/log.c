@@ -233,3 +233,45 @@ bool wr_log_try(enum wr_log_level level, const char *event, const struct wr_log_
     (void)pthread_mutex_unlock(&log_mutex);
     return written;
 }
+
+bool wr_log_is_json(void)
+{
+    return log_json;
+}
+
+void wr_log_lines(enum wr_log_level level, const char *event, const char *text)
+{
+    while (*text != '\0') {
+        size_t len = strcspn(text, "\n");
+        wr_log(level, event, wr_log_slice("reason", (struct weir_slice){text, len}));
+        text += len;
+        text += *text == '\n';
+    }
+}
+
+/* Of the first line of |text|. */
+static bool is_warning(const char *text)
+{
+    const char *word = strstr(text, ": warning: ");
+
+    return word != NULL && (size_t)(word - text) < strcspn(text, "\n");
+}
+
+void wr_log_say(const char *text)
+{
+    char line[WR_LOG_LINE_MAX];
+
+    if (!log_json) {
+        (void)fputs(text, stderr);
+        return;
+    }
+    for (size_t len; *text != '\0'; text += len + (text[len] == '\n')) {
+        len = strcspn(text, "\n");
+        (void)snprintf(line, sizeof line, "%.*s", (int)(len < sizeof line ? len : sizeof line - 1),
+                       text);
+        if (is_warning(line))
+            wr_log_lines(WR_LOG_WARNING, "policy warning", line);
+        else
+            wr_log_lines(WR_LOG_ERROR, "start failed", line);
+    }
+}

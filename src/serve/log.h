@@ -22,6 +22,9 @@ void wr_log_setup(bool json, enum wr_log_level least);
 /* Are lines of |level| written? */
 bool wr_log_wants(enum wr_log_level level);
 
+/* Are lines JSON? */
+bool wr_log_is_json(void);
+
 /* A value with its name; |text| NULL: a number. */
 struct wr_log_value {
     const char *name;
@@ -60,6 +63,13 @@ static inline struct wr_log_value wr_log_bool(const char *name, bool value)
 #define wr_log(level, event, ...)                                              \
     wr_log_write((level), (event), (const struct wr_log_value[]){__VA_ARGS__}, \
                  sizeof((const struct wr_log_value[]){__VA_ARGS__}) / sizeof(struct wr_log_value))
+
+/* An event for each line of |text|, which is its `reason`. */
+void wr_log_lines(enum wr_log_level level, const char *event, const char *text);
+
+/* |text|, lines that say what is wrong with a policy or why there is no start: as it is, or where
+ * lines are JSON an event for each, of level warning where the line says so. */
+void wr_log_say(const char *text);
 
 /* One line, without its end, at most |size| - 1 bytes and terminated; its length. For tests and for
  * logs that go elsewhere. |unix_ns|: when. */

@@ -32,14 +32,50 @@ static bool same_listener(const struct wr_policy_listener *a, const struct wr_po
            (a->tls == NULL) == (b->tls == NULL);
 }
 
+/* Is it where |socket| listens? One that was handed over has no address of the policy, but a name
+ * may have found it its door. */
+static bool is_of(const struct wr_policy_listener *listener, const struct wr_socket *socket)
+{
+    bool handed_over = socket->configured_address[0] == '\0';
+
+    return strcmp(listener->door, socket->door->name) == 0 &&
+           strcmp(listener->address, handed_over ? socket->address : socket->configured_address) ==
+               0;
+}
+
 static const struct wr_policy_listener *find_listener(const struct wr_policy_settings *settings,
                                                       const struct wr_socket *socket)
 {
     for (size_t i = 0; i < settings->listener_count; i++)
-        if (strcmp(settings->listeners[i].door, socket->door->name) == 0 &&
-            strcmp(settings->listeners[i].address, socket->configured_address) == 0)
+        if (is_of(&settings->listeners[i], socket))
+            return &settings->listeners[i];
+    for (size_t i = 0; socket->configured_address[0] == '\0' && i < settings->listener_count; i++)
+        if (strcmp(settings->listeners[i].door, socket->door->name) == 0)
             return &settings->listeners[i];
     return NULL;
+}
+
+/* A socket in clear cannot begin to speak TLS, or the other way: who was told that it does would
+ * send in clear what must not be. */
+static int check_tls(const struct wr_server *server, struct reload *reload)
+{
+    const struct wr_policy_settings *settings = wr_policy_settings(reload->handle->policy);
+
+    for (size_t i = 0; i < server->sockets.count; i++) {
+        const struct wr_socket *socket = &server->sockets.socket[i];
+        const struct wr_policy_listener *listener = find_listener(settings, socket);
+        bool has = socket->listener.tls != NULL;
+
+        if (listener == NULL || (listener->tls != NULL) == has)
+            continue;
+        (void)snprintf(reload->errors, reload->size,
+                       "%s:%u:%u: error: listen: %s: %s is open %s; %s takes effect at a restart\n",
+                       server->options.policy_path, listener->at.line, listener->at.column,
+                       listener->door, listener->address, has ? "with TLS" : "in clear",
+                       has ? "that it is in clear" : "tls");
+        return WEIR_EPOLICY;
+    }
+    return 0;
 }
 
 /* Load certificates anew: from the files that the new policy names for the address, or else from
@@ -99,6 +135,8 @@ static int load(struct wr_server *server, struct reload *reload)
                        server->options.policy_path);
         result = WEIR_EPOLICY;
     }
+    if (result == 0)
+        result = check_tls(server, reload);
     if (result == 0)
         result = load_certificates(server, reload);
     if (result == 0)
@@ -187,17 +225,6 @@ static void first_line(const char *errors, char *out, size_t size)
     out[len] = '\0';
 }
 
-/* An event for each line of |errors|. */
-static void log_lines(enum wr_log_level level, const char *event, const char *errors)
-{
-    char line[WR_DETAIL_BYTES];
-
-    for (const char *at = errors; *at != '\0'; at += strcspn(at, "\n"), at += *at == '\n') {
-        first_line(at, line, sizeof line);
-        wr_log(level, event, wr_log_text("reason", line));
-    }
-}
-
 static void apply(struct wr_server *server, struct reload *reload)
 {
     struct wr_handle *before = server->current;
@@ -218,7 +245,7 @@ static void apply(struct wr_server *server, struct reload *reload)
     server->refused[0] = '\0';
     (void)pthread_mutex_unlock(&server->state_mutex);
     wr_keeping_take(&server->keeping, &reload->keeping);
-    log_lines(WR_LOG_WARNING, "policy warning", reload->errors);
+    wr_log_lines(WR_LOG_WARNING, "policy warning", reload->errors);
     wr_log(WR_LOG_INFO, "reloaded", wr_log_text("policy", server->options.policy_path),
            wr_log_number("limits", (int64_t)weir_limit_count(reload->handle->weir)),
            wr_log_number("generation", (int64_t)reload->handle->generation));
@@ -237,7 +264,7 @@ static void refuse(struct wr_server *server, struct reload *reload, int result)
     server->reloads_refused++;
     memcpy(server->refused, line, sizeof line);
     (void)pthread_mutex_unlock(&server->state_mutex);
-    log_lines(WR_LOG_ERROR, "reload refused, the old policy stays", reload->errors);
+    wr_log_lines(WR_LOG_ERROR, "reload refused, the old policy stays", reload->errors);
     for (size_t i = 0; i < server->sockets.count; i++)
         wr_tls_free(reload->tls[i]);
     wr_keeping_drop(&reload->keeping);

@@ -111,6 +111,9 @@ struct wr_server_options {
 };
 int wr_server_run(const struct wr_server_options *options);
 
+/* First thing in the process: SIGHUP, SIGUSR1 and SIGUSR2 wait until the server serves. */
+void wr_server_hold_signals(void);
+
 unsigned wr_server_loops(const struct wr_server *server);
 struct wr_loop *wr_server_loop(struct wr_server *server, unsigned index);
 

@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <malloc.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -134,6 +135,23 @@ static void on_watchdog(uv_timer_t *timer)
         wr_log(WR_LOG_WARNING, "a loop has not turned since the last look");
 }
 
+/* Signals that do not end us wait until they can be answered: by default they would end us. */
+static void signals_while_starting(int how)
+{
+    sigset_t set;
+
+    (void)sigemptyset(&set);
+    (void)sigaddset(&set, SIGHUP);
+    (void)sigaddset(&set, SIGUSR1);
+    (void)sigaddset(&set, SIGUSR2);
+    (void)pthread_sigmask(how, &set, NULL);
+}
+
+void wr_server_hold_signals(void)
+{
+    signals_while_starting(SIG_BLOCK);
+}
+
 static void watch(struct wr_server *server)
 {
     uint64_t every_ms = wr_notify_watchdog_ms();
@@ -143,6 +161,7 @@ static void watch(struct wr_server *server)
     (void)uv_signal_start(&server->user2, on_user_signal, SIGUSR2);
     (void)uv_signal_start(&server->term, on_end_signal, SIGTERM);
     (void)uv_signal_start(&server->interrupt, on_end_signal, SIGINT);
+    signals_while_starting(SIG_UNBLOCK); /* those that came meanwhile are heard now */
     if (every_ms == 0)
         return;
     for (unsigned i = 0; i < server->worker_count; i++)
@@ -151,6 +170,18 @@ static void watch(struct wr_server *server)
 }
 
 /* ---- the start --------------------------------------------------------------------------- */
+
+/* Why there is no start. */
+static __attribute__((format(printf, 1, 2))) void say(const char *format, ...)
+{
+    char text[2048];
+    va_list arguments;
+
+    va_start(arguments, format);
+    (void)vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    wr_log_say(text);
+}
 
 /* Idle connections are cheap; the descriptors for them are asked for at once. Returns how many this
  * process may have. */
@@ -176,8 +207,8 @@ static bool count_descriptors(struct wr_server *server)
         (void)close(next);
     if (next >= 0 && server->connections_max > 0)
         return true;
-    (void)fprintf(stderr, "weir serve: the limit of %lld descriptors leaves none to connections\n",
-                  (long long)server->descriptors);
+    say("weir serve: the limit of %lld descriptors leaves none to connections\n",
+        (long long)server->descriptors);
     return false;
 }
 
@@ -223,12 +254,12 @@ static bool open_sockets(struct wr_server *server)
                                         .loops = choose_loops(wr_policy_settings(policy))};
 
     if (wr_sockets_open(&server->sockets, &options, error, sizeof error) != 0) {
-        (void)fprintf(stderr, "%s\n", error);
+        say("%s\n", error);
         return false;
     }
     if (server->sockets.admin_beyond && server->current->admin_token == NULL) {
-        (void)fprintf(stderr, "weir serve: listen: admin: an address that other machines can reach "
-                              "needs an admin_token or admin_token_file\n");
+        say("weir serve: listen: admin: an address that other machines can reach needs an "
+            "admin_token or admin_token_file\n");
         return false;
     }
     server->worker_count = 0;
@@ -244,7 +275,7 @@ static bool probe_ring(const struct wr_server *server)
         store != NULL && store->kind == WR_STORE_RING ? wr_ring_probe(&store->self) : NULL;
 
     if (why != NULL)
-        (void)fprintf(stderr, "weir serve: store: ring: self %s: %s\n", store->self.text, why);
+        say("weir serve: store: ring: self %s: %s\n", store->self.text, why);
     return why == NULL;
 }
 
@@ -252,12 +283,11 @@ static bool probe_ring(const struct wr_server *server)
 static void say_unstarted(const struct wr_server *server, const char *address, int result)
 {
     if (address[0] != '\0')
-        (void)fprintf(stderr, "weir serve: %s: %s\n", address, weir_strerror(result));
+        say("weir serve: %s: %s\n", address, weir_strerror(result));
     else
-        (void)fprintf(stderr,
-                      "weir serve: %u loops could not be started: %s, or the limit of %lld "
-                      "descriptors is too low (ulimit -n, LimitNOFILE=)\n",
-                      server->loops, weir_strerror(result), (long long)server->descriptors);
+        say("weir serve: %u loops could not be started: %s, or the limit of %lld descriptors is "
+            "too low (ulimit -n, LimitNOFILE=)\n",
+            server->loops, weir_strerror(result), (long long)server->descriptors);
 }
 
 static bool start_workers(struct wr_server *server)
@@ -282,7 +312,7 @@ static int start_keeping(struct wr_server *server, char *errors)
 
     errors[0] = '\0';
     result = wr_keeping_start(&server->keeping, server->current->policy, errors, WR_ERRORS_BYTES);
-    (void)fputs(errors, stderr);
+    wr_log_say(errors);
     return result;
 }
 
@@ -295,14 +325,14 @@ static bool open_policy(struct wr_server *server)
         errors[0] = '\0';
         result = wr_handle_open(&server->current, server->options.policy_path, NULL, errors,
                                 WR_ERRORS_BYTES);
-        (void)fputs(errors, stderr); /* warnings too */
+        wr_log_say(errors); /* warnings too */
     }
     if (result == 0)
         result = wr_totals_learn(server->totals, server->current);
     if (result == 0)
         result = start_keeping(server, errors);
     if (result != 0 && (errors == NULL || errors[0] == '\0'))
-        (void)fprintf(stderr, "weir serve: %s\n", weir_strerror(result));
+        say("weir serve: %s\n", weir_strerror(result));
     free(errors);
     return result == 0;
 }
@@ -415,7 +445,7 @@ int wr_server_run(const struct wr_server_options *options)
     bool good;
 
     if (server == NULL || !set_up(server, options)) {
-        (void)fprintf(stderr, "weir serve: %s\n", weir_strerror(WEIR_ENOMEM));
+        say("weir serve: %s\n", weir_strerror(WEIR_ENOMEM));
         free(server);
         return 1;
     }

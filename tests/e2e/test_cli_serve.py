@@ -1,4 +1,5 @@
 """`weir serve` before it serves, `weir init`, and the unit file."""
+import json
 import re
 import subprocess
 
@@ -21,6 +22,46 @@ def test_no_policy_says_what_to_write(weir, tmp_path):
     policy = tmp_path / "policy.yaml"
     policy.write_text("".join(line[4:] + "\n" for line in shown.splitlines()))
     assert run(weir, "check", policy).returncode == 0
+
+
+def test_no_policy_says_what_works_as_it_stands(weir, tmp_path):
+    policy = tmp_path / "no" / "such" / "policy.yaml"
+    done = run(weir, "serve", "-c", policy)
+    assert done.returncode == 1
+    said = done.stderr.splitlines()[-1].strip()
+    assert said == f"mkdir -p {policy.parent} && weir init {policy} && weir serve -c {policy}"
+    policy.parent.mkdir(parents=True)
+    done = run(weir, "serve", "-c", policy)
+    assert done.stderr.splitlines()[-1].strip() == f"weir init {policy} && weir serve -c {policy}"
+    done = run(weir, "serve", "-c", "-")
+    assert done.returncode == 1 and "expected a file" in done.stderr and "init" not in done.stderr
+    done = run(weir, "init", tmp_path / "none" / "policy.yaml")
+    assert done.returncode == 1 and "its folder does not exist" in done.stderr
+
+
+def test_a_policy_that_init_writes_is_not_for_everybody(weir, tmp_path):
+    assert run(weir, "init", tmp_path / "policy.yaml", umask=0o022).returncode == 0
+    assert (tmp_path / "policy.yaml").stat().st_mode & 0o777 == 0o640
+
+
+@pytest.mark.parametrize("policy", [
+    None,
+    "version: 1\nlimits: [{name: a, by: [ip], rate: fast}]\n",
+    "version: 1\nlimits: [{name: a, by: [ip], rate: 1/s}]\n",
+    "version: 1\nlisten: {http: 192.0.2.1:1}\nlimits: [{name: a, by: [ip], rate: 1/s}]\n",
+    "version: 1\nlisten: {http: 192.0.2.1:1}\nlimits: [{name: a, by: [ip], rate: 1/s, algorithm: fixed-window}]\n"])
+def test_a_failed_start_is_json_lines_where_lines_are_json(weir, tmp_path, policy):
+    path = tmp_path / "policy.yaml"
+    if policy is not None:
+        path.write_text(policy)
+    done = run(weir, "serve", "-c", path, "--log-format", "json")
+    assert done.returncode == 1
+    events = [json.loads(line) for line in done.stderr.splitlines()]
+    assert events[-1]["event"] in ("start failed", "stopped")
+    failed = [e for e in events if e["event"] == "start failed"]
+    assert failed and all(e["level"] == "error" and e["reason"] for e in failed)
+    if policy is not None and "fixed-window" in policy:
+        assert events[0]["event"] == "policy warning" and events[0]["level"] == "warning"
 
 
 def test_a_bad_policy_shows_its_errors(weir, tmp_path):

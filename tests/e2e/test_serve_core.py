@@ -416,6 +416,33 @@ def test_activated_sockets_of_no_door_are_refused(build, tmp_path):
             d.close()
 
 
+@pytest.mark.parametrize("kind", ["datagram", "pair", "silent"])
+def test_activated_sockets_that_do_not_listen_are_refused(build, tmp_path, kind):
+    policy = tmp_path / "policy.yaml"
+    policy.write_text(policy_text())
+    sockets = [socket.socket(type=socket.SOCK_DGRAM)] if kind == "datagram" else list(socket.socketpair()) if kind == "pair" else [socket.socket()]
+    if kind != "pair":
+        sockets[0].bind(("127.0.0.1", 0))
+    d = activated(build, policy, "resp", sockets[:1])
+    try:
+        assert d.wait() == 1
+        assert f"{policy}: error: listen: socket activation: resp: expected a listening stream socket" in "".join(d.raw)
+    finally:
+        d.close()
+        for s in sockets:
+            s.close()
+
+
+@pytest.mark.parametrize("kind", ["unix", "port"])
+def test_one_socket_under_two_names_in_a_policy(serve, tmp_path, free_port, kind):
+    (tmp_path / "a").mkdir()
+    two = (f'"unix:{tmp_path}/x.sock", "unix:{tmp_path}/a/../x.sock"' if kind == "unix"
+           else f"127.0.0.1:{free_port}, 0.0.0.0:{free_port}")
+    d = serve(f"{{resp: [{two}], threads: 1}}")
+    assert d.wait() == 1
+    assert f"another address of this policy {'is the same socket' if kind == 'unix' else 'has the same port'}" in "".join(d.raw)
+
+
 def test_an_activated_admin_door_beyond_this_machine_needs_a_token(build, tmp_path):
     policy = tmp_path / "policy.yaml"
     policy.write_text(policy_text("{resp: 127.0.0.1:0}"))

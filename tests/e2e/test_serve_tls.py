@@ -183,3 +183,40 @@ def test_drain_under_tls(serve, authority):
         assert c.receive() == "done"
         assert c.receive() == ""
     assert d.wait() == 0
+
+
+def in_clear(daemon):
+    with Lines(daemon.address("resp")) as c:
+        return c.ask("echo x") == "x"
+
+
+def test_a_door_changes_between_clear_and_tls_at_a_restart_only(serve, authority):
+    """A reload that says otherwise is refused: who believed it would send in clear."""
+    d = serve().ready()
+    with_tls = d.policy.read_text()
+    clear = with_tls[:with_tls.index("  resp:")] + "  resp: {address: 127.0.0.1:0}\n"
+    d.policy.write_text(clear)
+    d.signal(signal.SIGHUP)
+    reason = d.event("reload refused, the old policy stays")["reason"]
+    assert reason == f"{d.policy}:6:19: error: listen: resp: 127.0.0.1:0 is open with TLS; that it is in clear takes effect at a restart"
+    with connect(d, client(authority)) as c:
+        assert c.ask("echo x") == "x"
+    d.close()
+    d = serve()
+    d.ready()
+    d.close()
+    d.policy.write_text(clear)
+    d = Daemon([*d.process.args])
+    try:
+        d.ready()
+        assert in_clear(d)
+        policy = d.process.args[-1]
+        with open(policy, "w") as file:
+            file.write(with_tls)
+        d.signal(signal.SIGHUP)
+        reason = d.event("reload refused, the old policy stays")["reason"]
+        assert reason.endswith("listen: resp: 127.0.0.1:0 is open in clear; tls takes effect at a restart")
+        assert in_clear(d)
+        assert d.end() == 0
+    finally:
+        d.close()

@@ -1,11 +1,12 @@
 """Signals, and a reload that cannot go on: nothing that a policy names holds the daemon up."""
+import fcntl
 import os
 import signal
 import socket
 
 import pytest
 
-from serving import DEADLINE, Daemon
+from serving import DEADLINE, Daemon, wait_for
 from test_resp import command
 
 POLICY = """version: 1
@@ -56,3 +57,27 @@ def test_signals_sent_by_habit_end_nothing(daemon, number):
     assert daemon.event("signal ignored")["name"] == number.name
     assert serves(daemon)
     assert daemon.end() == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2])
+def test_signals_that_come_while_it_starts_wait(weir, tmp_path, number):
+    """It is held up before its first door by the gate of its arena, which we have."""
+    arena, policy = tmp_path / "arena", tmp_path / "policy.yaml"
+    policy.write_text(POLICY.replace("arena: {", f"arena: {{path: {arena}, "))
+    first = Daemon([weir, "serve", "-c", policy, "--log-format", "json"]).ready()
+    assert first.end() == 0
+    first.close()
+    with open(arena, "r+b") as gate:
+        fcntl.lockf(gate, fcntl.LOCK_EX, 1, 0)
+        d = Daemon([weir, "serve", "-c", policy, "--log-format", "json"])
+        try:
+            folder = f"/proc/{d.process.pid}/fd"
+            wait_for("the arena is open", lambda: str(arena) in [os.path.realpath(f"{folder}/{fd}") for fd in os.listdir(folder)])
+            d.signal(number)
+            fcntl.lockf(gate, fcntl.LOCK_UN, 1, 0)
+            d.ready()
+            d.event("reloaded" if number == signal.SIGHUP else "signal ignored")
+            assert serves(d)
+            assert d.end() == 0
+        finally:
+            d.close()
