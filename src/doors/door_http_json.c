@@ -21,6 +21,18 @@ struct http_json *http_json_new(void)
     return json;
 }
 
+/* Which member of the question a refusal is about. */
+static struct weir_slice blamed(const struct wr_rate_reader *reader)
+{
+    if (reader->error != NULL)
+        return (struct weir_slice){reader->member, reader->member_len};
+    if (reader->request.domain.len == 0)
+        return (struct weir_slice){"domain", 6};
+    if (reader->request.count == 0)
+        return (struct weir_slice){"descriptors", 11};
+    return (struct weir_slice){NULL, 0};
+}
+
 void http_json(struct http_service *service, struct weir_slice peer,
                const struct wr_http_request *request, struct http_response *response)
 {
@@ -45,7 +57,7 @@ void http_json(struct http_service *service, struct weir_slice peer,
         return;
     }
     if (result != 0) {
-        http_problem(service, response, 400, why, (struct weir_slice){NULL, 0});
+        http_problem(service, response, 400, why, blamed(&json->reader));
         return;
     }
     if (!http_body_room(&door->service, response, wr_rate_write_max(&json->response)))

@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "wire/json.h"
+#include "wire/json_whole.h"
 
 #define IP_MAX 255U /* bytes of an address or host name */
 
@@ -156,19 +157,14 @@ static bool want_count(struct reading *r, int64_t most, int64_t *out, const char
 {
     const char *at = skip_blanks(r);
     struct weir_slice text;
-    int64_t value = 0;
+    uint64_t value;
 
     *out = 0;
     if (!want(r, WR_JSON_NUMBER, &text, error))
         return false;
-    for (size_t i = 0; i < text.len; i++) {
-        if (text.ptr[i] < '0' || text.ptr[i] > '9' || value > most / 10)
-            return fail_at(r, at, error);
-        value = value * 10 + (text.ptr[i] - '0');
-    }
-    if (value > most)
+    if (wr_json_whole(text, (uint64_t)most, &value) != WR_JSON_IS_WHOLE)
         return fail_at(r, at, error);
-    *out = value;
+    *out = (int64_t)value;
     return true;
 }
 

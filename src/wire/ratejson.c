@@ -4,9 +4,11 @@
  * and in the range of their type. */
 #include "wire/ratejson.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "wire/json.h"
+#include "wire/json_whole.h"
 
 struct reading {
     struct wr_rate_reader *reader;
@@ -25,6 +27,38 @@ static bool fail(struct reading *r, const char *error)
     if (r->reader->error == NULL)
         r->reader->error = r->json.error != NULL ? r->json.error : error;
     return false;
+}
+
+/* ---- where we are: reader->member, for people ---------------------------------------------- */
+
+static void go_to(struct reading *r, const char *text, size_t len)
+{
+    struct wr_rate_reader *reader = r->reader;
+    size_t room = sizeof reader->member - reader->member_len;
+
+    len = len < room ? len : room;
+    memcpy(reader->member + reader->member_len, text, len);
+    reader->member_len += len;
+}
+
+static void go_to_member(struct reading *r, struct weir_slice key)
+{
+    if (r->reader->member_len > 0)
+        go_to(r, ".", 1);
+    go_to(r, key.ptr, key.len);
+}
+
+static void go_to_item(struct reading *r, size_t index)
+{
+    char text[24];
+
+    go_to(r, text, (size_t)snprintf(text, sizeof text, "[%zu]", index));
+}
+
+/* Out of a member or item that was read well. */
+static void come_back(struct reading *r, size_t len)
+{
+    r->reader->member_len = len;
 }
 
 static bool is(struct weir_slice key, const char *name)
@@ -62,16 +96,14 @@ static bool read_number(struct reading *r, uint64_t most, uint64_t *out)
     if (!wr_json_read(&r->json, &value) || value.text.len == 0 ||
         (value.kind != WR_JSON_NUMBER && value.kind != WR_JSON_STRING))
         return fail(r, "expected a whole number");
-    for (size_t i = 0; i < value.text.len; i++) {
-        char c = value.text.ptr[i];
-        if (c < '0' || c > '9')
-            return fail(r, "expected a whole number");
-        if (__builtin_mul_overflow(number, 10U, &number) ||
-            __builtin_add_overflow(number, (uint64_t)(c - '0'), &number))
-            return fail(r, "the number is too large");
-    }
-    if (number > most)
+    switch (wr_json_whole(value.text, most, &number)) {
+    case WR_JSON_NOT_WHOLE:
+        return fail(r, "expected a whole number");
+    case WR_JSON_TOO_LARGE:
         return fail(r, "the number is too large");
+    case WR_JSON_IS_WHOLE:
+        break;
+    }
     *out = number;
     return true;
 }
@@ -80,6 +112,7 @@ static bool read_number(struct reading *r, uint64_t most, uint64_t *out)
 static bool read_message(struct reading *r, const struct member *members, size_t count,
                          void *message)
 {
+    const size_t here = r->reader->member_len;
     struct weir_slice key;
     unsigned seen = 0;
     bool first = true;
@@ -89,6 +122,7 @@ static bool read_message(struct reading *r, const struct member *members, size_t
     while (wr_json_member(&r->json, &first, &key)) {
         struct wr_json_value value;
         size_t i = 0;
+        go_to_member(r, key);
         while (i < count && !is(key, members[i].name) && !is(key, members[i].proto_name))
             i++;
         if (i == count)
@@ -100,6 +134,9 @@ static bool read_message(struct reading *r, const struct member *members, size_t
             (void)wr_json_read(&r->json, &value);
         else if (!members[i].read(r, message))
             return false;
+        if (r->json.error != NULL)
+            return fail(r, NULL);
+        come_back(r, here);
     }
     return r->json.error == NULL || fail(r, NULL);
 }
@@ -123,6 +160,7 @@ static bool read_entries(struct reading *r, void *message)
 {
     struct wr_descriptor *descriptor = message;
     struct wr_entry *entries = r->reader->entries + r->entries;
+    const size_t here = r->reader->member_len;
     bool first = true;
 
     descriptor->entries = entries;
@@ -132,10 +170,14 @@ static bool read_entries(struct reading *r, void *message)
         if (descriptor->count == WR_ENTRIES_MAX)
             return fail(r, "too many entries in a descriptor");
         entries[descriptor->count] = (struct wr_entry){{"", 0}, {"", 0}};
+        go_to_item(r, descriptor->count);
         if (!read_message(r, entry_members, 2, &entries[descriptor->count]))
             return false;
-        if (entries[descriptor->count].key.len == 0)
+        if (entries[descriptor->count].key.len == 0) {
+            go_to(r, ".key", 4);
             return fail(r, "a descriptor entry has an empty key");
+        }
+        come_back(r, here);
         descriptor->count++;
     }
     r->entries += descriptor->count;
@@ -227,6 +269,7 @@ static bool read_domain(struct reading *r, void *message)
 static bool read_descriptors(struct reading *r, void *message)
 {
     struct wr_rate_request *request = message;
+    const size_t here = r->reader->member_len;
     bool first = true;
 
     if (!wr_json_enter(&r->json, '['))
@@ -236,8 +279,10 @@ static bool read_descriptors(struct reading *r, void *message)
         if (request->count == WR_DESCRIPTORS_MAX)
             return fail(r, "too many descriptors");
         *descriptor = (struct wr_descriptor){.entries = r->reader->entries};
+        go_to_item(r, request->count);
         if (!read_message(r, descriptor_members, 4, descriptor))
             return false;
+        come_back(r, here);
         request->count++;
     }
     return r->json.error == NULL || fail(r, NULL);
@@ -266,6 +311,7 @@ bool wr_rate_read(struct wr_rate_reader *reader, struct weir_slice body, char *s
                                  .strict = true}};
 
     reader->error = NULL;
+    reader->member_len = 0;
     reader->request =
         (struct wr_rate_request){.domain = {"", 0}, .descriptors = reader->descriptors};
     if (body.len == 0 || !wr_json_is_utf8(body))

@@ -10,9 +10,13 @@
 
 #include "base/descriptor.h"
 
+#define WR_RATE_MEMBER_MAX 160 /* bytes of the path to a member, cut there */
+
 struct wr_rate_reader {
     struct wr_rate_request request;
     const char *error; /* a static text; NULL: none */
+    size_t member_len; /* where: "descriptors[1].entries[0].key"; 0: the body as a whole */
+    char member[WR_RATE_MEMBER_MAX];
     struct wr_descriptor descriptors[WR_DESCRIPTORS_MAX];
     struct wr_entry entries[WR_DESCRIPTORS_MAX * WR_ENTRIES_MAX];
 };

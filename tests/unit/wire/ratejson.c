@@ -63,6 +63,9 @@ static void both_spellings(void **state)
         assert_int_equal(d[1].count, 0);
         assert_false(d[1].has_limit || d[1].has_hits || d[1].negative);
     }
+    assert_true(reads("{\"hitsAddend\":2.0,\"descriptors\":[{\"hitsAddend\":\"1e1\"}]}"));
+    assert_int_equal(reader.request.hits, 2);
+    assert_int_equal(reader.descriptors[0].hits, 10);
     assert_true(reads("{}")); /* whether that is a question is for others to say */
     assert_true(reads("{\"domain\":null,\"descriptors\":null,\"hitsAddend\":null}"));
 }
@@ -101,6 +104,47 @@ static void what_is_wrong(void **state)
         if (reads(texts[i][0]) || strcmp(reader.error, texts[i][1]) != 0)
             fail_msg("%s: %s", texts[i][0], reader.error != NULL ? reader.error : "was read");
     }
+}
+
+/* RFC 9457's problem names the member. */
+static void where_it_is_wrong(void **state)
+{
+    static const char *const texts[][2] = {
+        {"", ""},
+        {"[]", ""},
+        {"{\"domain\":1}", "domain"},
+        {"{\"domian\":\"x\"}", "domian"},
+        {"{\"hitsAddend\":1,\"hits_addend\":1}", "hits_addend"},
+        {"{\"hitsAddend\":1.5}", "hitsAddend"},
+        {"{\"domain\":\"d\",\"descriptors\":{}}", "descriptors"},
+        {"{\"descriptors\":[{},null]}", "descriptors[1]"},
+        {"{\"descriptors\":[{},{\"entries\":[{\"key\":\"a\"},{\"key\":\"b\",\"valeu\":\"x\"}]}]}",
+         "descriptors[1].entries[1].valeu"},
+        {"{\"descriptors\":[{\"entries\":[{\"key\":\"a\",\"value\":7}]}]}",
+         "descriptors[0].entries[0].value"},
+        {"{\"descriptors\":[{\"entries\":[{\"value\":\"x\"}]}]}", "descriptors[0].entries[0].key"},
+        {"{\"descriptors\":[{\"limit\":{\"unit\":\"WEEK\"}}]}", "descriptors[0].limit.unit"},
+        {"{\"descriptors\":[{\"isNegativeHits\":1}]}", "descriptors[0].isNegativeHits"},
+        {"{\"domain\":\"a\",\"hitsAddend\":tru}", "hitsAddend"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        assert_false(reads(texts[i][0]));
+        if (reader.member_len != strlen(texts[i][1]) ||
+            memcmp(reader.member, texts[i][1], reader.member_len) != 0)
+            fail_msg("%s: %.*s", texts[i][0], (int)reader.member_len, reader.member);
+    }
+}
+
+static void a_long_way_is_cut(void **state)
+{
+    static char text[4096];
+
+    (void)state;
+    (void)snprintf(text, sizeof text, "{\"%03000d\":1}", 7);
+    assert_false(reads(text));
+    assert_int_equal(reader.member_len, WR_RATE_MEMBER_MAX);
 }
 
 /* |text| |n| times between |before| and |after|, with commas. */
@@ -172,10 +216,9 @@ static void answers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(both_spellings),
-        cmocka_unit_test(what_is_wrong),
-        cmocka_unit_test(too_many),
-        cmocka_unit_test(answers),
+        cmocka_unit_test(both_spellings),    cmocka_unit_test(what_is_wrong),
+        cmocka_unit_test(where_it_is_wrong), cmocka_unit_test(a_long_way_is_cut),
+        cmocka_unit_test(too_many),          cmocka_unit_test(answers),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
