@@ -130,6 +130,8 @@ struct weir_answer {
     int64_t decided_ns; /* the now it was decided at */
     int64_t expires_ns; /* of a reservation; 0: not a reservation */
     int16_t upgrade_to; /* with WEIR_REASON_PLAN: the next plan up that has the route; else -1 */
+    uint8_t customer_anchor; /* private, as is: */
+    uint32_t customer;
     struct weir_verdict verdicts[WEIR_LIMITS_MAX];
     struct weir_receipt receipts[WEIR_LIMITS_MAX];
 };

@@ -299,6 +299,8 @@ void wr_answer_begin(const struct wr_selection *selection, int64_t now, struct w
     answer->decided_ns = now;
     answer->expires_ns = 0;
     answer->upgrade_to = -1;
+    answer->customer = selection->customer_known ? selection->customer.number + 1 : 0;
+    answer->customer_anchor = selection->customer_known ? selection->customer.anchor : 0;
     for (unsigned i = 0; i < selection->count; i++)
         wr_receipt_clear(&answer->receipts[i]);
 }

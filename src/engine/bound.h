@@ -15,6 +15,7 @@ struct wr_bound_limit {
     const struct wr_policy_limit *policy;
     const uint16_t *class_ids;   /* one for each plan */
     struct wr_usage *usage;      /* a quota whose counts are billed on: its cells; else NULL */
+    struct wr_usage *account;    /* a quota that is shared: what this host let through */
     struct wr_quota_rule *rules; /* with them: one for each plan */
 };
 

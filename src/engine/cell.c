@@ -104,6 +104,19 @@ void wr_cell_force(struct wr_cell *cell, int64_t cost, int64_t now)
     }
 }
 
+void wr_cell_add(struct wr_cell *cell, int64_t units, int64_t moment_ns)
+{
+    int32_t day = window_at(cell, wr_moment_ns(moment_ns)).day;
+
+    for (int tries = 0; tries < TRIES && units != 0; tries++) {
+        if (!wr_usage_find(cell->usage, cell->number, day, &cell->view) ||
+            (units < 0 && cell->view.used == 0))
+            return;
+        if (put(cell, changed(&cell->view, day, units, 0)))
+            return;
+    }
+}
+
 /* ---- afterwards ---------------------------------------------------------------------------- */
 
 void wr_cell_refund(struct wr_usage *usage, struct weir_receipt *receipt, int64_t units)

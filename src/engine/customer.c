@@ -64,27 +64,30 @@ static int open_usage(struct wr_engine *engine, struct wr_bound_limit *bound, co
                                        .name = bound->policy->name,
                                        .room = wr_customers_room(engine->known->map),
                                        .per = bound->policy->quota->civil.per};
+    bool shared = bound->policy->shared && engine->shares;
+    struct wr_usage *usage;
     int rc;
 
     (void)snprintf(path, sizeof path, "%s/%s" WR_USAGE_SUFFIX, directory, bound->policy->name);
     diag->another = path;
-    rc = wr_usage_open(&bound->usage, &options, diag);
+    rc = wr_usage_open(&usage, &options, diag);
     diag->another = NULL;
     if (rc == 0)
         rc = make_rules(bound, wr_policy_plan_count(engine->policy));
+    *(shared ? &bound->account : &bound->usage) = usage;
     if (rc == 0 && engine->known->prefetch_count < WR_KNOWN_PREFETCH)
-        engine->known->prefetch[engine->known->prefetch_count++] = bound->usage;
+        engine->known->prefetch[engine->known->prefetch_count++] = usage;
     return rc;
 }
 
-/* The cells of every quota that is counted here and billed on. */
+/* The cells of every quota that is billed on. */
 static int open_usages(struct wr_engine *engine, const char *directory, struct wr_diag *diag)
 {
     int rc = 0;
 
     for (size_t i = 0; i < engine->limit_count && rc == 0; i++) {
         const struct wr_policy_limit *policy = engine->limits[i].policy;
-        if (policy->quota != NULL && policy->quota->exact && !(policy->shared && engine->shares))
+        if (policy->quota != NULL && policy->quota->exact)
             rc = open_usage(engine, &engine->limits[i], directory, diag);
     }
     return rc;
@@ -148,8 +151,10 @@ void wr_known_close(struct wr_engine *engine)
         return;
     for (size_t i = 0; i < engine->limit_count; i++) {
         wr_usage_close(engine->limits[i].usage);
+        wr_usage_close(engine->limits[i].account);
         free(engine->limits[i].rules);
         engine->limits[i].usage = NULL;
+        engine->limits[i].account = NULL;
         engine->limits[i].rules = NULL;
     }
     wr_customers_close(engine->known->map);

@@ -10,6 +10,7 @@
 
 #include "algo/lease.h"
 #include "base/arith.h"
+#include "engine/account.h"
 #include "engine/bound.h"
 #include "engine/cell.h"
 #include "engine/engine.h"
@@ -98,6 +99,8 @@ int wr_engine_settle(struct wr_engine *engine, struct weir_answer *answer, int64
     answer->flags |= SETTLED;
     for (unsigned i = 0; i < answer->count && i < WEIR_LIMITS_MAX; i++)
         settle_one(engine, &answer->verdicts[i], &answer->receipts[i], cost, now);
+    wr_account_settle(engine, answer, cost);
+    answer->cost_units = cost;
     return 0;
 }
 
@@ -218,7 +221,7 @@ bool wr_engine_awaits_status(const struct wr_engine *engine, const struct weir_a
     for (unsigned i = 0; i < answer->count && i < WEIR_LIMITS_MAX; i++)
         if (quota_of(engine, answer, i) != NULL)
             return true;
-    return false;
+    return wr_account_awaits(engine, answer);
 }
 
 static bool counts(const struct wr_policy_quota *quota, int status)
@@ -247,6 +250,7 @@ void wr_engine_ended(struct wr_engine *engine, struct weir_answer *answer, int s
         if (quota != NULL && !counts(quota, status) && !wr_receipt_is_remote(&answer->receipts[i]))
             give_back(engine, &answer->verdicts[i], &answer->receipts[i], now);
     }
+    wr_account_ended(engine, answer, status);
 }
 
 void wr_engine_ended_shared(struct wr_engine *engine, struct weir_answer *answer, int status,

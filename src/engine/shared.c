@@ -24,6 +24,7 @@
 
 #include "algo/lease.h"
 #include "base/arith.h"
+#include "engine/account.h"
 #include "engine/shared_parts.h"
 #include "engine/tag.h"
 #include "engine/word.h"
@@ -88,6 +89,8 @@ static void sort(struct beginning *b, bool peek)
     clear(p);
     p->cost = selection->cost;
     p->peek = peek;
+    p->customer = selection->customer_known ? selection->customer.number + 1 : 0;
+    p->customer_anchor = selection->customer_known ? selection->customer.anchor : 0;
     p->ballot.plan = selection->plan;
     p->ballot.count = selection->count;
     for (unsigned i = 0; i < selection->count; i++) {
@@ -294,6 +297,8 @@ static bool begin(struct beginning *b, bool peek, const struct wr_bar *bar,
     }
     wr_pending_receipts(p, answer);
     describe_here(b, answer, true);
+    if (!peek)
+        wr_account_pass(b->engine, answer);
     return true;
 }
 

@@ -49,6 +49,8 @@ struct wr_pending {
     uint32_t leased;                /* bit i: limit i is in leased mode, charge[i] its lease */
     uint32_t held;                  /* bit i: its cost was spent from that lease */
     uint64_t hash[WEIR_LIMITS_MAX]; /* of shared limits: where a fall-back counts the key */
+    uint32_t customer;              /* as weir_answer's */
+    uint8_t customer_anchor;
     int64_t cost;
     bool peek; /* call.charge[i].cost is then 0 */
 };

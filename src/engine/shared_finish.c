@@ -11,6 +11,7 @@
 #include "algo/lease.h"
 #include "algo/told.h"
 #include "base/arith.h"
+#include "engine/account.h"
 #include "engine/part.h"
 #include "engine/shared.h"
 #include "engine/shared_parts.h"
@@ -245,6 +246,8 @@ static void begin_answer(const struct finishing *f, struct weir_answer *answer)
     answer->decided_ns = f->now;
     answer->expires_ns = 0;
     answer->upgrade_to = -1;
+    answer->customer = p->customer;
+    answer->customer_anchor = p->customer_anchor;
     for (unsigned i = 0; i < p->ballot.count; i++)
         wr_receipt_clear(&answer->receipts[i]);
 }
@@ -272,6 +275,8 @@ uint32_t wr_engine_finish(struct wr_engine *engine, struct wr_pending *p,
     else if (!p->peek)
         wr_ballot_refused(engine, &p->ballot, now);
     wr_answer_describe(answer, pass);
+    if (pass && !p->peek)
+        wr_account_pass(engine, answer);
     return refund;
 }
 

@@ -1,0 +1,79 @@
+/* account.c - counting here what the store decides.
+ *
+ * An answer has the customer's number, so nothing else is remembered: which limits counted it say
+ * its verdicts, how much its cost, and in which window the moment it was decided at.
+ *
+ * What is beyond the limit of a shared quota is not told apart: only all hosts together know it. */
+#include "engine/account.h"
+
+#include "engine/bound.h"
+#include "engine/cell.h"
+#include "policy/quota.h"
+
+/* The limit of verdict |i|, if it is counted here for this customer; else NULL. */
+static const struct wr_bound_limit *counted(const struct wr_engine *engine,
+                                            const struct weir_answer *answer, unsigned i)
+{
+    const struct weir_verdict *verdict = &answer->verdicts[i];
+
+    if (verdict->outcome == WEIR_DENY || verdict->limit >= engine->limit_count ||
+        verdict->plan >= wr_policy_plan_count(engine->policy))
+        return NULL;
+    return engine->limits[verdict->limit].account != NULL ? &engine->limits[verdict->limit] : NULL;
+}
+
+/* |units| more, or less, in the window that |answer| was decided in. */
+static void change(const struct wr_bound_limit *bound, const struct weir_answer *answer, unsigned i,
+                   int64_t units)
+{
+    bool own = bound->policy->quota->anchor_by_customer;
+    struct wr_cell cell = {.usage = bound->account,
+                           .rule = &bound->rules[answer->verdicts[i].plan],
+                           .number = answer->customer - 1,
+                           .anchor = own ? answer->customer_anchor : 0};
+
+    wr_cell_add(&cell, units, answer->decided_ns);
+}
+
+static void change_all(const struct wr_engine *engine, const struct weir_answer *answer,
+                       int64_t units)
+{
+    for (unsigned i = 0; i < answer->count && i < WEIR_LIMITS_MAX; i++) {
+        const struct wr_bound_limit *bound = counted(engine, answer, i);
+        if (bound != NULL && units != 0)
+            change(bound, answer, i, units);
+    }
+}
+
+void wr_account_pass(const struct wr_engine *engine, const struct weir_answer *answer)
+{
+    if (answer->customer != 0)
+        change_all(engine, answer, answer->cost_units);
+}
+
+void wr_account_settle(const struct wr_engine *engine, const struct weir_answer *answer,
+                       int64_t cost)
+{
+    if (answer->customer != 0)
+        change_all(engine, answer, cost - answer->cost_units);
+}
+
+bool wr_account_awaits(const struct wr_engine *engine, const struct weir_answer *answer)
+{
+    for (unsigned i = 0; answer->customer != 0 && i < answer->count && i < WEIR_LIMITS_MAX; i++) {
+        const struct wr_bound_limit *bound = counted(engine, answer, i);
+        if (bound != NULL && bound->policy->quota->count_classes != WR_QUOTA_COUNT_ALL)
+            return true;
+    }
+    return false;
+}
+
+void wr_account_ended(const struct wr_engine *engine, struct weir_answer *answer, int status)
+{
+    for (unsigned i = 0; answer->customer != 0 && i < answer->count && i < WEIR_LIMITS_MAX; i++) {
+        const struct wr_bound_limit *bound = counted(engine, answer, i);
+        if (bound != NULL && (bound->policy->quota->count_classes >> (status / 100) & 1) == 0)
+            change(bound, answer, i, -answer->cost_units);
+    }
+    answer->customer = 0; /* once */
+}
