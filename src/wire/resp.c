@@ -48,13 +48,32 @@ static bool parse_length(const char *text, size_t len, int64_t *out)
     return true;
 }
 
+/* A line of one to four digits that is all there, as nearly every one is: nothing is searched for.
+ * False: look closer. */
+static bool take_small(const char *bytes, size_t len, size_t *at, int64_t *number)
+{
+    size_t i = *at + 1, end = wr_min_u64(len, i + 4);
+    int64_t value = 0;
+
+    for (; i < end && bytes[i] >= '0' && bytes[i] <= '9'; i++)
+        value = value * 10 + (bytes[i] - '0');
+    if (i == *at + 1 || len - i < 2 || bytes[i] != '\r' || bytes[i + 1] != '\n')
+        return false;
+    *number = value;
+    *at = i + 2;
+    return true;
+}
+
 /* The number behind the type byte at |*at|, which moves behind its line. */
 static enum wr_resp_step take_number(const char *bytes, size_t len, size_t *at, int64_t *number)
 {
     size_t start = *at + 1;
     size_t seen = wr_min_u64(len - start, NUMBER_LINE_MAX);
-    const char *end = memchr(bytes + start, '\r', seen);
+    const char *end;
 
+    if (take_small(bytes, len, at, number))
+        return WR_RESP_COMMAND;
+    end = memchr(bytes + start, '\r', seen);
     *number = 0;
     if (end == NULL)
         return seen < NUMBER_LINE_MAX ? WR_RESP_MORE : WR_RESP_BAD;
