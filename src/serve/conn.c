@@ -64,16 +64,32 @@ static void on_written(uv_write_t *request, int status)
     progress(conn);
 }
 
+/* How many of |bytes| the kernel takes at once; less than 0: none ever. Nothing of libuv's is
+ * before them. Its uv_try_write calls write(2), which takes a file's locks on the way to the
+ * socket. */
+static ssize_t send_now(struct wr_conn *conn, const struct wr_bytes *bytes)
+{
+    uv_os_fd_t fd;
+    ssize_t n;
+
+    if (uv_fileno((uv_handle_t *)&conn->uv.stream, &fd) != 0)
+        return -1;
+    do
+        n = send(fd, bytes->bytes + bytes->start, wr_bytes_held(bytes), MSG_NOSIGNAL);
+    while (n < 0 && errno == EINTR);
+    return n < 0 && (errno == EAGAIN || errno == ENOBUFS) ? 0 : n;
+}
+
 /* Hand |bytes| to the kernel; they are gone from it afterwards. */
 static bool send_bytes(struct wr_conn *conn, struct wr_bytes *bytes)
 {
-    uv_buf_t buf = uv_buf_init((char *)bytes->bytes + bytes->start, (unsigned)wr_bytes_held(bytes));
-    int n = uv_try_write(&conn->uv.stream, &buf, 1);
+    ssize_t n = send_now(conn, bytes);
     struct wr_sending *sending;
+    uv_buf_t buf;
 
-    if (n < 0 && n != UV_EAGAIN)
+    if (n < 0)
         return false;
-    bytes->start += n > 0 ? (size_t)n : 0;
+    bytes->start += (size_t)n;
     if (wr_bytes_held(bytes) == 0) {
         recycle(conn->acceptor, bytes);
         return true;
