@@ -51,6 +51,8 @@ static bool read_body(struct http_door *door, const struct wr_http_request *requ
                       ? WR_CHECK_BATCH_MAX
                       : 1;
 
+    if (http_refuses_encoded(&door->service, request, response))
+        return false;
     if (!http_fields_room(door, most)) {
         http_problem(&door->service, response, 503, "out of memory", nothing);
         return false;

@@ -42,6 +42,8 @@ void http_json(struct http_service *service, struct weir_slice peer,
     const char *why = "the body is no question";
 
     (void)peer;
+    if (http_refuses_encoded(service, request, response))
+        return;
     json->scratch.asks = service->asks;
     if (wr_rate_read(&json->reader, request->body, door->decoded))
         result = wr_rls_answer(door->service.loop, &json->reader.request, &json->scratch,

@@ -410,3 +410,16 @@ void http_service_close(struct http_service *service)
     wr_acceptor_close(service->acceptor);
     free_buffers(service);
 }
+
+bool http_refuses_encoded(struct http_service *service, const struct wr_http_request *request,
+                          struct http_response *response)
+{
+    const struct wr_http_field *field = wr_http_find(request, "content-encoding");
+
+    if (field == NULL || request->body.len == 0 || field->value.len == 0 ||
+        wr_http_name_is(field->value, "identity"))
+        return false;
+    http_problem(service, response, 415, "a body with a Content-Encoding is not taken",
+                 (struct weir_slice){NULL, 0});
+    return true;
+}

@@ -96,6 +96,10 @@ bool http_is(struct weir_slice slice, const char *text);
 /* A field of the response; dropped where there is no room (there is, for all that are made). */
 void http_add_field(struct http_response *response, const char *name, struct weir_slice value);
 
+/* Is the body compressed or otherwise encoded, which nobody decodes? Answered by 415 then. */
+bool http_refuses_encoded(struct http_service *service, const struct wr_http_request *request,
+                          struct http_response *response);
+
 /* A problem of input. |member|: empty, or what it speaks of. */
 void http_problem(struct http_service *service, struct http_response *response, int status,
                   const char *detail, struct weir_slice member);

@@ -32,6 +32,23 @@ def ask(door, *descriptors, domain="shop", method="POST", **members):
     return reply
 
 
+@pytest.mark.parametrize("target", ["/json", "/v1/check", "/v1/reserve", "/v1/settle", "/v1/release"])
+def test_an_encoded_body_is_not_taken(door, target):
+    body = {"domain": "shop", "descriptors": [{"entries": [{"key": "plan", "value": "free"}]}]}
+    assert door.ask("POST", target, body, {"Content-Encoding": "gzip"}).status == 415
+    assert door.ask("POST", target, body, {"Content-Encoding": "identity"}).status != 415
+    assert door.auth(headers={"Content-Encoding": "gzip"}).status == 200  # as the gateway's request had it
+
+
+@pytest.mark.parametrize("body,member", [
+    ({"domain": "d", "descriptors": [{"entries": [{"key": "a", "valeu": "x"}]}]}, "descriptors[0].entries[0].valeu"),
+    ({"domain": "", "descriptors": [{"entries": [{"key": "a"}]}]}, "domain"),
+    ({"domain": "d"}, "descriptors")])
+def test_a_problem_names_the_member(door, body, member):
+    reply = door.ask("POST", "/json", body)
+    assert reply.status == 400 and reply.json()["member"] == member
+
+
 def test_within_and_over(door):
     first = ask(door, [("plan", "free")])
     body = first.json()
