@@ -145,7 +145,8 @@ static int late_headers(struct wr_grpc *g, int32_t id)
     return nghttp2_session_terminate_session(g->session, NGHTTP2_PROTOCOL_ERROR);
 }
 
-/* Frames of streams that are over, of which nothing else is told, and empty ones. */
+/* Frames of streams that are over, of which nothing else is told; empty ones, and padded ones,
+ * which may be: no client pads requests. */
 static int cb_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *hd, void *user)
 {
     if (hd->type == NGHTTP2_HEADERS)
@@ -153,7 +154,10 @@ static int cb_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *hd, 
                    ? late_headers(user, hd->stream_id)
                    : 0;
     if (hd->type == NGHTTP2_DATA)
-        return hd->length == 0 && (hd->flags & NGHTTP2_FLAG_END_STREAM) == 0 ? spend(user) : 0;
+        return (hd->length == 0 && (hd->flags & NGHTTP2_FLAG_END_STREAM) == 0) ||
+                       (hd->flags & NGHTTP2_FLAG_PADDED) != 0
+                   ? spend(user)
+                   : 0;
     return 0; /* unknown ones it does not tell of: they ask for nothing, and cost nothing */
 }
 

@@ -26,6 +26,7 @@ struct reading {
     const char *door;
     struct wr_policy_listener *all; /* LISTENERS_MAX, of the policy */
     const struct wr_yaml *nodes[LISTENERS_MAX];
+    bool crowded;                       /* there are more, which was said */
     const struct wr_yaml *admin_remote; /* an address of the admin door that is not loopback */
     const struct wr_yaml *token, *password;
 };
@@ -189,7 +190,9 @@ static void add_listener(struct wr_loader *ld, const struct wr_yaml *item, struc
     struct wr_policy_listener *listener;
 
     if (count == LISTENERS_MAX) {
-        wr_error(ld, item, "listen: expected at most %d addresses", LISTENERS_MAX);
+        if (!reading->crowded)
+            wr_error(ld, item, "listen: expected at most %d addresses", LISTENERS_MAX);
+        reading->crowded = true;
         return;
     }
     listener = &reading->all[count];

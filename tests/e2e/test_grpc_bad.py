@@ -148,6 +148,14 @@ def test_empty_data(door):
     assert h2.ENHANCE_YOUR_CALM in flood(door, attack())
 
 
+def test_padding_only(door):
+    def attack():
+        yield frame(h2.HEADERS, h2.END_HEADERS, 1, HEAD)
+        for _ in range(200):
+            yield frame(h2.DATA, 0x8, 1, b"\x03\0\0\0") * 500  # PADDED: a length, and as much of nothing
+    assert h2.ENHANCE_YOUR_CALM in flood(door, attack())
+
+
 def test_empty_headers(door):
     """Requests without any field, and trailers that do not end."""
     assert flood(door, (b"".join(frame(h2.HEADERS, h2.END_HEADERS, stream) for stream in

@@ -192,6 +192,25 @@ static void test_other_mistakes(void **state)
         "admin_token_file, resp_password or resp_password_file)");
 }
 
+/* Said once, at the first one too many. */
+static void test_too_many_addresses(void **state)
+{
+    static struct wr_diag diag;
+    static char text[8192];
+    struct wr_policy *policy;
+    size_t at = (size_t)snprintf(text, sizeof text, "version: 1\nlisten:\n  http:\n");
+
+    (void)state;
+    for (int i = 0; i < 70; i++)
+        at += (size_t)snprintf(text + at, sizeof text - at, "    - 127.0.0.1:%d\n", 1000 + i);
+    (void)snprintf(text + at, sizeof text - at, LIMITS);
+    wr_diag_init(&diag, "p");
+    assert_int_equal(wr_policy_load_text(&policy, text, strlen(text), &diag), WEIR_EPOLICY);
+    assert_int_equal(diag.errors, 1);
+    (void)wr_diag_format(&diag, text, sizeof text);
+    assert_string_equal(text, "p:68:7: error: listen: expected at most 64 addresses\n");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -203,6 +222,7 @@ int main(void)
         cmocka_unit_test(test_admin_beyond_this_machine),
         cmocka_unit_test(test_tokens_stay_secret),
         cmocka_unit_test(test_other_mistakes),
+        cmocka_unit_test(test_too_many_addresses),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
