@@ -18,10 +18,13 @@
  * was set back: the word is as empty.
  *   3. A word whose units are all spent keeps its deadline, so that they can be given back.
  *
+ *   4. A refusal never replaces units: who is refused would have taken what he did not get. While
+ * there are units, a cost above them is asked for each time.
+ *
  * Merging. Two threads ask for the same key at the same moment and both are granted: dropping one
  * grant would strand half. So units are added up under the earlier of the two deadlines, which are
- * then nearly the same. A small rest (an eighth) is dropped instead: it is not worth shortening a
- * new lease for.
+ * then nearly the same. The rest of an old lease, which was too small for the cost that a new one
+ * comes with, is not added: whoever has the store gives it back first.
  *
  * Rejected: a list of leases (a word can be swapped at once); milliseconds (a division, where a
  * shift does); refusals in a word of their own (a second look for each decision). */
@@ -32,7 +35,6 @@
 #define DEADLINE_MASK ((UINT64_C(1) << DEADLINE_BITS) - 1)
 #define REFUSED (UINT64_C(1) << 63)
 #define HALF_Q32 (UINT64_C(1) << 31)
-#define REST_SMALL 8 /* an old rest below one eighth of the new units is dropped */
 
 static_assert((uint64_t)(WR_TIME_MAX_NS + WR_LEASE_TTL_MAX_NS) >> TICK_BITS <= DEADLINE_MASK, "");
 static_assert(1 + 22 + DEADLINE_BITS == 64 && WR_LEASE_UNITS_MAX == (INT64_C(1) << 22) - 1, "");
@@ -151,18 +153,13 @@ static uint64_t refund(const struct wr_limit *limit, uint64_t state, uint64_t re
 uint64_t wr_lease_grant(uint64_t state, int64_t now_ns, int64_t units, int64_t deadline_ns)
 {
     int64_t moment_ns = wr_moment_ns(now_ns);
-    struct view v = view_at(state, moment_ns);
 
     deadline_ns = wr_min_i64(deadline_ns, moment_ns + WR_LEASE_TTL_MAX_NS);
     if (units <= 0 || deadline_ns <= moment_ns)
         return state;
-    if (!v.refused && v.amount < units / REST_SMALL)
-        return word(false, units, deadline_ns);
     return add(state, moment_ns, units, deadline_ns);
 }
 
-/* Units that could pay for the cost came from another answer, and go before the refusal; fewer are
- * stranded by it. */
 uint64_t wr_lease_refuse(uint64_t state, int64_t now_ns, int64_t cost, int64_t deadline_ns)
 {
     int64_t moment_ns = wr_moment_ns(now_ns);
@@ -171,7 +168,7 @@ uint64_t wr_lease_refuse(uint64_t state, int64_t now_ns, int64_t cost, int64_t d
     deadline_ns = wr_min_i64(deadline_ns, moment_ns + WR_LEASE_TTL_MAX_NS);
     if (cost <= 0 || cost > WR_LEASE_UNITS_MAX || deadline_ns <= moment_ns)
         return state;
-    if (!v.refused && v.amount >= cost)
+    if (!v.refused && v.amount > 0)
         return state;
     return word(true, cost, deadline_ns);
 }

@@ -31,7 +31,8 @@ int64_t wr_lease_ttl_ns(const struct wr_limit *limit);
 /* |state| with |units| (> 0) more, which may be spent before |deadline_ns|. */
 uint64_t wr_lease_grant(uint64_t state, int64_t now_ns, int64_t units, int64_t deadline_ns);
 
-/* |state| after the store refused |cost| until |deadline_ns|. */
+/* |state| after the store refused |cost| until |deadline_ns|: not remembered while it holds units.
+ */
 uint64_t wr_lease_refuse(uint64_t state, int64_t now_ns, int64_t cost, int64_t deadline_ns);
 
 /* What may still be spent. */

@@ -11,7 +11,6 @@
 /* One limit of the policy, bound. */
 struct wr_bound_limit {
     struct wr_sip prefix; /* after the limit's name: keys of limits never collide */
-    struct wr_sip lease;  /* the same for its leases */
     const struct wr_policy_limit *policy;
     const uint16_t *class_ids;   /* one for each plan */
     struct wr_usage *usage;      /* a quota whose counts are billed on: its cells; else NULL */
@@ -24,12 +23,13 @@ struct wr_engine {
     struct wr_arena *arena;
     struct wr_class_set classes; /* that this policy uses, as long as it lives */
     unsigned default_plan;
-    size_t limit_count;
+    size_t limit_count, plan_count;
     struct wr_bound_limit *limits;
     uint16_t *class_ids; /* limit_count rows of one for each plan */
 
     /* Where limits are shared. shared.h. */
     bool shares;           /* some limit is, and counts as such */
+    struct wr_sip *leases; /* limit_count rows of one for each plan: as prefix, for their leases */
     struct wr_limit lease; /* the limit of all leases, and its class */
     struct wr_limit told;  /* likewise, of what the store said of them */
     uint16_t lease_class, told_class;

@@ -72,26 +72,39 @@ static int bind_limit(struct wr_engine *engine, size_t index, size_t plans)
     return 0;
 }
 
+/* By the numbers of the limit, not the plan's: plans that are alike share, and a plan whose rate is
+ * changed by a reload begins anew. */
+static struct wr_sip lease_prefix(const struct wr_engine *engine,
+                                  const struct wr_policy_limit *limit, size_t plan)
+{
+    static const char lease[] = "lease";
+    struct wr_sip sip = wr_sip_init(wr_arena_secret(engine->arena));
+    struct wr_class spec;
+
+    wr_bound_class(&limit->by[plan], &spec);
+    wr_sip_part(&sip, 0xff, lease, sizeof lease - 1);
+    wr_sip_part(&sip, 0, limit->name, strlen(limit->name));
+    wr_sip_part(&sip, 0, spec.params, sizeof spec.params);
+    return sip;
+}
+
 /* What shared limits need besides. */
 static int bind_shared(struct wr_engine *engine, size_t plans)
 {
-    static const char lease[] = "lease";
     const struct wr_policy_store *store = wr_policy_settings(engine->policy)->store;
     struct wr_class spec;
     int rc;
 
-    for (size_t i = 0; i < engine->limit_count; i++) {
-        struct wr_bound_limit *bound = &engine->limits[i];
-        engine->shares = engine->shares || bound->policy->shared;
-        bound->lease = wr_sip_init(wr_arena_secret(engine->arena));
-        wr_sip_part(&bound->lease, 0xff, lease, sizeof lease - 1);
-        wr_sip_part(&bound->lease, 0, bound->policy->name, strlen(bound->policy->name));
-    }
+    for (size_t i = 0; i < engine->limit_count; i++)
+        engine->shares = engine->shares || engine->limits[i].policy->shared;
     if (!engine->shares)
         return 0;
     engine->parts = calloc(engine->limit_count * plans, sizeof *engine->parts);
-    if (engine->parts == NULL)
+    engine->leases = calloc(engine->limit_count * plans, sizeof *engine->leases);
+    if (engine->parts == NULL || engine->leases == NULL)
         return WEIR_ENOMEM;
+    for (size_t i = 0; i < engine->limit_count * plans; i++)
+        engine->leases[i] = lease_prefix(engine, engine->limits[i / plans].policy, i % plans);
     wr_tag_base(&engine->tag_base, store->secret,
                 store->secret != NULL ? strlen(store->secret) : 0);
     engine->lease = wr_lease_limit();
@@ -146,6 +159,7 @@ int wr_engine_new(struct wr_engine **out, const struct wr_policy *policy, struct
     wr_class_set_init(&engine->classes, arena);
     engine->default_plan = wr_policy_default_plan(policy);
     engine->limit_count = limits;
+    engine->plan_count = plans;
     engine->limits = calloc(limits + 1, sizeof *engine->limits);
     engine->class_ids = calloc(limits * plans + 1, sizeof *engine->class_ids);
     if (engine->limits != NULL && engine->class_ids != NULL)
@@ -165,6 +179,7 @@ void wr_engine_free(struct wr_engine *engine)
     wr_envoy_unbind(engine);
     wr_known_close(engine);
     free(engine->parts);
+    free(engine->leases);
     free(engine->class_ids);
     free(engine->limits);
     free(engine);

@@ -11,7 +11,10 @@
  * back to them (or is stranded, where their time is over), but for count_denied.
  *   2. No unit passes that the store has not granted, but with the store gone.
  *   3. A strict limit's refusal is the store's, never remembered here. A leased limit's refusal is
- *      remembered in its lease for up to a second: a key that hammers does not reach the store.
+ *      remembered in its lease, where that is empty, for up to a second: a key that hammers does
+ * not reach the store.
+ *   4. Plans whose rates differ have leases of their own: what the store granted or refused was
+ * judged by one plan's number.
  *
  * Rejected: looking at leases only when the store has answered (another request may have spent them
  * meanwhile: a refusal out of nothing, or a second question); asking for every shared limit as soon
@@ -56,7 +59,7 @@ static void sort_shared(struct beginning *b, unsigned i, const struct wr_selecte
         p->leased |= bit;
         p->ballot.charge[i].limit = &b->engine->lease;
         p->ballot.charge[i].class_id = b->engine->lease_class;
-        p->ballot.charge[i].hash = wr_lease_hash(b->engine, selected);
+        p->ballot.charge[i].hash = wr_lease_hash(b->engine, selected, p->ballot.plan);
         p->ballot.charge[i].cost = p->cost;
         wr_slot_prefetch(b->engine->arena, p->ballot.charge[i].hash);
     } else {
@@ -210,6 +213,7 @@ static void ask_for(struct beginning *b, unsigned i)
     const struct wr_policy_limit *policy = b->engine->limits[p->ballot.limit[i]].policy;
 
     p->remote[i] = (int8_t)index;
+    p->adjust[index] = 0;
     if (!wr_ballot_enforced(b->engine, &p->ballot, i))
         p->call.shadow |= UINT32_C(1) << index;
     memset(charge, 0, sizeof *charge);
@@ -427,11 +431,16 @@ bool wr_engine_store_key(const struct wr_engine *engine, const struct wr_selecte
 
 int wr_engine_forget_lease(struct wr_engine *engine, const struct wr_selected *key)
 {
-    uint64_t hash = wr_lease_hash(engine, key);
+    int rc = 0;
 
-    (void)wr_slot_drop(engine->arena, hash ^ WR_TOLD_WHOLE);
-    (void)wr_slot_drop(engine->arena, hash ^ WR_TOLD_NEXT);
-    return wr_slot_drop(engine->arena, hash);
+    for (unsigned plan = 0; engine->leases != NULL && plan < engine->plan_count; plan++) {
+        uint64_t hash = wr_lease_hash(engine, key, plan);
+        int result = wr_slot_drop(engine->arena, hash);
+        (void)wr_slot_drop(engine->arena, hash ^ WR_TOLD_WHOLE);
+        (void)wr_slot_drop(engine->arena, hash ^ WR_TOLD_NEXT);
+        rc = result != 0 ? result : rc;
+    }
+    return rc;
 }
 
 void wr_shared_decide(struct wr_engine *engine, const struct weir_request *request, int64_t now,

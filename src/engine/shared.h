@@ -38,8 +38,9 @@ struct wr_pending {
     /* Bits of call.charge[], once the answer is complete: cost units are to be forced at the
      * backend (count_denied, where a refusal was decided without asking it). */
     uint32_t force;
-    /* wr_engine_settle_shared and _release_shared: what is to be done at the backend with
-     * call.charge[i]: this many units forced (> 0) or refunded (< 0). */
+    /* wr_engine_finish, _settle_shared and _release_shared: what is to be done at the backend with
+     * call.charge[i]: this many units forced (> 0) or refunded (< 0). After finish: what a lease
+     * still held when a new one was granted, besides the bits that it returned. */
     int64_t adjust[WEIR_LIMITS_MAX];
 
     struct wr_ballot ballot; /* limits in the order of the file; charge[i] of local limits, leases,

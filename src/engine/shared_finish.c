@@ -4,7 +4,8 @@
  *   1. If a local limit refuses what the store has taken, the caller is told what to refund there.
  *   2. Durations of the store count from the moment it was asked, which is before it decided: a
  * lease ends early rather than late, and so does a remembered refusal.
- *   3. With the store gone, charges of limits that fall back to local are charges like any other:
+ *   3. A refusal leaves what lies leased where it is, and a grant leaves none of it behind.
+ *   4. With the store gone, charges of limits that fall back to local are charges like any other:
  * they are part of all-or-none. */
 #include <string.h>
 
@@ -76,6 +77,16 @@ static void remember(const struct finishing *f, unsigned i)
                 wr_told_word(capacity, 0, f->now + wr_max_i64(0, next_ns)), f->now);
 }
 
+/* The rest of a lease that could not pay for this request goes back to the store: it ends sooner
+ * than what comes now. It is of the same window, as it has not ended when this is here. More than
+ * the cost was granted to somebody else meanwhile, and stays. */
+static int64_t make_way(const struct finishing *f, uint64_t key)
+{
+    if (wr_engine_lease_units(f->engine, key, f->now) >= f->p->cost)
+        return 0;
+    return wr_engine_lease_return(f->engine, key, f->now);
+}
+
 /* What a lease is to remember of the store's answer. */
 static void learn(struct finishing *f, unsigned i, bool pass)
 {
@@ -85,10 +96,12 @@ static void learn(struct finishing *f, unsigned i, bool pass)
 
     if (pass && charge->allowed && charge->granted > 0) {
         lease.cost = charge->granted;
+        f->p->adjust[(unsigned)f->p->remote[i]] = -make_way(f, lease.hash);
         wr_word_change(f->engine->arena, lease, f->now, wr_lease_grant,
                        asked + by_our_clock(charge->lease_ns));
         remember(f, i);
-    } else if (!charge->allowed && !charge->never) {
+    } else if (!charge->allowed && !charge->never &&
+               wr_engine_lease_units(f->engine, lease.hash, f->now) == 0) {
         wr_word_change(f->engine->arena, lease, f->now, wr_lease_refuse,
                        asked + wr_min_i64(charge->retry_after_ns, WR_LEASE_TTL_MAX_NS));
         remember(f, i);

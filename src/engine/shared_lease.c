@@ -101,12 +101,13 @@ void wr_pending_verdict(const struct wr_engine *engine, const struct wr_pending 
 uint64_t wr_engine_lease_of(struct wr_engine *engine, unsigned limit, struct weir_slice key)
 {
     const struct wr_bound_limit *bound = &engine->limits[limit];
-    struct wr_sip sip = bound->lease;
+    struct wr_sip sip;
     uint64_t hash;
 
     if (!engine->shares || !bound->policy->shared || !bound->policy->leased ||
         bound->policy->unlimited[engine->default_plan])
         return 0;
+    sip = wr_lease_prefix(engine, limit, engine->default_plan);
     wr_sip_part(&sip, WR_PART_VALUE, key.ptr, key.len);
     hash = wr_sip_finish(sip);
     wr_slot_prefetch(engine->arena, hash);

@@ -27,11 +27,18 @@ void wr_pending_verdict(const struct wr_engine *engine, const struct wr_pending 
 void wr_pending_blank(const struct wr_engine *engine, const struct wr_pending *p, unsigned i,
                       struct weir_verdict *out);
 
-/* Where in the arena the lease of a key is. */
-static inline uint64_t wr_lease_hash(const struct wr_engine *engine,
-                                     const struct wr_selected *selected)
+/* After limit and plan's rate: leases of what is judged by different numbers never mix. */
+static inline struct wr_sip wr_lease_prefix(const struct wr_engine *engine, unsigned limit,
+                                            unsigned plan)
 {
-    struct wr_sip sip = engine->limits[selected->limit].lease;
+    return engine->leases[limit * engine->plan_count + plan];
+}
+
+/* Where in the arena the lease of a key under |plan| is. */
+static inline uint64_t wr_lease_hash(const struct wr_engine *engine,
+                                     const struct wr_selected *selected, unsigned plan)
+{
+    struct wr_sip sip = wr_lease_prefix(engine, selected->limit, plan);
 
     for (unsigned i = 0; i < selected->parts; i++)
         wr_sip_part(&sip, selected->part[i].kind, selected->part[i].bytes.ptr,

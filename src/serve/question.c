@@ -153,9 +153,13 @@ static void complete(struct wr_question *question, enum wr_remote_result result,
     uint32_t refund =
         wr_engine_finish(engine_of(question), p, result, nodes, now, &question->answer);
 
-    for (unsigned i = 0; refund != 0 && question->link != NULL && i < p->call.count; i++)
-        if ((refund >> i & 1) != 0)
-            wr_store_link_refund(question->link, &p->call.charge[i], p->call.charge[i].cost, now);
+    for (unsigned i = 0; question->link != NULL && i < p->call.count; i++) {
+        int64_t cost = (refund >> i & 1) != 0 ? p->call.charge[i].cost : 0;
+        if (cost - p->adjust[i] > 0)
+            wr_store_link_refund(question->link, &p->call.charge[i], cost - p->adjust[i], now);
+        if (p->adjust[i] < 0)
+            wr_broker_count(&question->loop->metrics.store.lease_returned, (uint64_t)-p->adjust[i]);
+    }
     if (result == WR_REMOTE_GONE)
         count_degraded(question);
     wr_question_decided(question, &question->answer);

@@ -38,6 +38,35 @@ static void check_unspent(struct sim *sim, unsigned limit, unsigned key)
              sim->limit[limit]->name, key, (long long)most);
 }
 
+/* What is wrong on purpose in what it keeps. */
+static void break_kept(struct sim *sim, struct call *call, const uint64_t lease[WEIR_LIMITS_MAX])
+{
+    for (unsigned k = 0; k < call->wire.count; k++) {
+        if (sim->broken == BROKEN_REST)
+            call->pending.adjust[k] = 0;
+        if (sim->broken == BROKEN_REFUSED && lease[k] != 0 && !call->wire.charge[k].allowed)
+            (void)wr_engine_lease_return(sim->node[call->node].engine, lease[k],
+                                         node_now(sim, call->node));
+    }
+}
+
+/* The rest of an old lease, as the new one comes. */
+static void give_rest_back(struct sim *sim, struct call *call, unsigned k)
+{
+    unsigned limit = call_limit(call, k);
+    int64_t units = -call->pending.adjust[k];
+    struct taken taken = taken_of(call, k);
+    struct spent spent;
+
+    if (units == 0)
+        return;
+    if (!ledger_spend(&sim->node[call->node].ledger[limit][call->key], units, sim->now_ns, &spent))
+        fail(sim, "node %u gives back %lld of %s/%u that it has not", call->node, (long long)units,
+             sim->limit[limit]->name, call->key);
+    sim->totals.returned += (uint64_t)units;
+    adjust_send(sim, call->node, &taken, -units);
+}
+
 static void learn(struct sim *sim, struct call *call, unsigned k)
 {
     struct node *node = &sim->node[call->node];
@@ -97,6 +126,30 @@ static void check_returned(struct sim *sim, struct call *call, const int64_t bef
         if (after[limit] != before[limit] + p->cost)
             fail(sim, "a refused request took %lld of %s/%u and gave %lld back", (long long)p->cost,
                  sim->limit[limit]->name, call->key, (long long)(after[limit] - before[limit]));
+    }
+}
+
+/* Units are neither made nor lost: what the leases hold after it, what goes back to the store, and
+ * what they held before it, what was granted with it and what comes back as it is refused. */
+static void check_kept(struct sim *sim, struct call *call, const int64_t before[LIMITS], bool done)
+{
+    const struct wr_pending *p = &call->pending;
+    int64_t after[LIMITS], now = node_now(sim, call->node);
+
+    request_lease_units(sim, call, after);
+    for (unsigned i = 0; done && i < p->ballot.count; i++) {
+        unsigned limit = p->ballot.limit[i];
+        unsigned k = p->remote[i] >= 0 ? (unsigned)p->remote[i] : 0;
+        const struct wr_remote_charge *charge = &p->call.charge[k];
+        int64_t granted = call->passed ? charge->granted : 0;
+        if ((p->asked & p->leased & UINT32_C(1) << i) == 0)
+            continue;
+        if (p->call.now_ns + charge->lease_ns < now + 4 * sim->setup.deadline_ns)
+            granted = 0; /* it may be over when it is here */
+        if (after[limit] - p->adjust[k] < before[limit] + granted)
+            fail(sim, "of %lld units of %s/%u here and %lld new, %lld are here and %lld go back",
+                 (long long)before[limit], sim->limit[limit]->name, call->key, (long long)granted,
+                 (long long)after[limit], (long long)-p->adjust[k]);
     }
 }
 
@@ -172,8 +225,11 @@ void request_finish(struct sim *sim, struct call *call, enum wr_remote_result re
     refund = wr_engine_finish(node->engine, &call->pending, result, sim->setup.nodes,
                               node_now(sim, call->node), &call->answer);
     if (done) {
-        for (unsigned k = 0; k < call->wire.count; k++)
+        break_kept(sim, call, lease);
+        for (unsigned k = 0; k < call->wire.count; k++) {
+            give_rest_back(sim, call, k);
             learn(sim, call, k);
+        }
     } else {
         sim->totals.gone++;
         check_gone(sim, call);
@@ -187,6 +243,7 @@ void request_finish(struct sim *sim, struct call *call, enum wr_remote_result re
     }
     check_refund(sim, call, refund, done);
     check_shadow(sim, call, done);
+    check_kept(sim, call, before, done);
     if (!answer_admits(&call->answer))
         check_returned(sim, call, before);
     settle_books(sim, call, done);

@@ -306,6 +306,9 @@ static void draw(struct sim *sim, struct call *call, struct weir_request *reques
     draw_pulse(sim, call);
     if (call->path != PLACES && rng_chance(rng, 150))
         request->cost_units = rng_between(rng, 1, COST_MAX);
+    if (call->path <= BUCKET && rng_chance(rng, 20))
+        request->cost_units =
+            rng_between(rng, 1, wr_limit_capacity(&sim->limit[call->path]->by[0]));
     call->reserves = call->path != MIX && call->path != LEAKY && call->path != PLACES &&
                      call->path != COUNTED && rng_chance(rng, 100);
     call->peeks = !call->reserves && rng_chance(rng, 20);

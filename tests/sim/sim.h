@@ -38,7 +38,7 @@
 #define NODES_MAX 5
 #define LOOPS_MAX 2
 #define KEYS 42
-#define COST_MAX 10 /* of a request */
+#define COST_MAX 10 /* of a request, but for a few that cost as much as a limit */
 #define PLANS 2
 
 /* Limits, in the order of the policy; those from MIX on are met by one request together. */
@@ -75,6 +75,8 @@ enum broken {
     BROKEN_DENIED,   /* the store does not count what it refuses */
     BROKEN_PLAN,     /* the store counts by another plan */
     BROKEN_SHADOW,   /* a limit in shadow mode decides at the store */
+    BROKEN_REFUSED,  /* who is refused takes a lease with him */
+    BROKEN_REST,     /* what a lease still holds when the next one comes is lost */
     BROKENS
 };
 extern const char *const broken_names[BROKENS];

@@ -107,13 +107,10 @@ static void test_grants_add_up_under_the_earlier_deadline(void **state)
     assert_int_equal(wr_lease_units(word, END - 5 * TICK - 1), 20);
     assert_int_equal(wr_lease_units(word, END - 5 * TICK), 0);
 
-    /* A rest below an eighth is dropped, and does not shorten the new lease. */
-    word = wr_lease_grant(0, NOW, 9, END);
+    /* Of any size. */
+    word = wr_lease_grant(0, NOW, 1, END);
     word = wr_lease_grant(word, NOW, 80, END + 5 * TICK);
-    assert_int_equal(wr_lease_units(word, END), 80);
-    word = wr_lease_grant(0, NOW, 10, END);
-    word = wr_lease_grant(word, NOW, 80, END + 5 * TICK);
-    assert_int_equal(wr_lease_units(word, END - 1), 90);
+    assert_int_equal(wr_lease_units(word, END - 1), 81);
 
     /* What is void adds nothing. */
     word = wr_lease_grant(0, NOW, 100, END);
@@ -146,10 +143,13 @@ static void test_refusals(void **state)
     expect_ask(word, END, 5);
     assert_int_equal(wr_lease_units(word, NOW), 0);
 
-    /* Units from another answer go before it, unless they cannot pay. */
+    /* Units from another answer go before it, also if they cannot pay: they are others'. */
     word = wr_lease_grant(word, NOW, 3, END);
     (void)expect_spent(word, NOW, 3, 0);
     assert_true(wr_lease_refuse(word, NOW, 3, END) == word);
+    assert_true(wr_lease_refuse(word, NOW, 4, END) == word);
+    expect_refused(wr_lease_refuse(word, END, 4, END + TICK), END, 4, TICK);
+    word = expect_spent(word, NOW, 3, 0);
     expect_refused(wr_lease_refuse(word, NOW, 4, END), NOW, 4, 20 * TICK);
 
     /* A cost that the word cannot say is not remembered. */

@@ -295,6 +295,80 @@ static void test_a_refusal_is_remembered(void **state)
     close_node(&node);
 }
 
+/* Who is refused takes nothing from those who pay with the lease. */
+static void test_a_refusal_leaves_the_lease(void **state)
+{
+    struct node node = node_of(HEAD LEASED("all", "100/minute"));
+    struct weir_answer a;
+    (void)state;
+
+    node.extra = 10;
+    (void)request(&node, T0, k);
+    for (int i = 0; i < 9; i++) {
+        a = request(&node, T0, (struct call){.api_key = "k", .cost = 95});
+        assert_true(node.asked);
+        expect(&a, WEIR_DENY, 89);
+        assert_int_equal(decide(node.weir, T0, k).outcome, WEIR_ALLOW);
+    }
+    assert_int_equal(decide(node.weir, T0, k).outcome, WEIR_ALLOW); /* the tenth */
+    assert_int_equal(decide(node.weir, T0, k).outcome, WEIR_ASK);
+    /* Now it is empty, and who hammers does not reach the store. */
+    (void)request(&node, T0, (struct call){.api_key = "k", .cost = 95});
+    a = request(&node, T0, (struct call){.api_key = "k", .cost = 95});
+    assert_false(node.asked);
+    assert_int_equal(a.outcome, WEIR_DENY);
+    close_node(&node);
+}
+
+/* A cost above what the lease holds passes with a new lease: no unit of the old one is lost. */
+static void test_a_grant_strands_no_rest(void **state)
+{
+    struct node node = node_of(HEAD LEASED("all", "100/minute"));
+    (void)state;
+
+    node.extra = 10;
+    (void)request(&node, T0, k); /* 89 left */
+    node.extra = 20;
+    (void)request(&node, T0 + MS, (struct call){.api_key = "k", .cost = 11}); /* 58 left */
+    assert_int_equal(node.pending.adjust[0], -10); /* and those that go back */
+    assert_int_equal(
+        wr_engine_lease_units(node.weir->engine, wr_engine_lease_key(&node.pending, 0), T0 + MS),
+        20);
+    close_node(&node);
+}
+
+#define PLANS                                                                                \
+    "version: 1\n"                                                                           \
+    "identity: {api_key: {header: X-Api-Key}, plan: {default: free, keys: {p: pro}}}\n"      \
+    "store: {ring: {self: a:1, peers: [b:1], password: p}, nodes: 4}\n"                      \
+    "limits:\n"                                                                              \
+    "  - {name: all, by: [ip], algorithm: fixed-window, shared: true, store_mode: leased,\n" \
+    "     rate: {free: 20/minute, pro: 1000/minute}}\n"
+
+/* One address, two plans: one count, but each is let through and refused by its own number. */
+static void test_plans_have_leases_of_their_own(void **state)
+{
+    static const struct call pro = {.api_key = "p"};
+    struct node node = node_of(PLANS);
+    struct weir_answer a;
+    (void)state;
+
+    node.extra = 50;
+    a = request(&node, T0, pro);
+    expect(&a, WEIR_ALLOW, 999);
+    assert_int_equal(decide(node.weir, T0, pro).outcome, WEIR_ALLOW);
+    a = request(&node, T0, k); /* 51 are used */
+    assert_true(node.asked);
+    expect(&a, WEIR_DENY, 0);
+    a = request(&node, T0, k);
+    assert_false(node.asked); /* its refusal is remembered */
+    expect(&a, WEIR_DENY, 0);
+    a = request(&node, T0, pro);
+    assert_false(node.asked); /* and nobody else's */
+    expect(&a, WEIR_ALLOW, 997);
+    close_node(&node);
+}
+
 /* One lease lasts, the other is asked for; refused there, the first gets its unit back. */
 static void test_held_units_go_back(void **state)
 {
@@ -705,6 +779,9 @@ int main(void)
         cmocka_unit_test(test_shadow),
         cmocka_unit_test(test_a_lease_is_spent),
         cmocka_unit_test(test_a_refusal_is_remembered),
+        cmocka_unit_test(test_a_refusal_leaves_the_lease),
+        cmocka_unit_test(test_a_grant_strands_no_rest),
+        cmocka_unit_test(test_plans_have_leases_of_their_own),
         cmocka_unit_test(test_held_units_go_back),
         cmocka_unit_test(test_draining),
         cmocka_unit_test(test_a_lease_ends_before_the_stores),
