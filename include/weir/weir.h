@@ -147,7 +147,10 @@ struct weir_options {
     uint32_t flags;            /* WEIR_OPEN_* */
 };
 
-#define WEIR_OPEN_LOCAL 1u /* shared limits are this arena's alone, as if there were no store */
+/* Shared limits are this arena's alone, as if there were no store; with an anonymous arena each
+ * value that can lead to a customer is taken for a customer of its own, as if there were no
+ * database. */
+#define WEIR_OPEN_LOCAL 1u
 
 /* Read the policy in the file |policy_path| and open or create its arena.
  *

@@ -17,6 +17,8 @@
 #include "cli/commands.h"
 #include "cli/input.h"
 #include "cli/replay.h"
+#include "lib/handle.h"
+#include "policy/customers.h"
 
 #define ERRORS_BYTES 65536U
 #define WINDOW_DEFAULT_NS (5 * WR_NS_PER_MINUTE)
@@ -205,6 +207,20 @@ static bool open_sources(struct replay *r)
     return true;
 }
 
+static void say_of_customers(const struct wr_policy *policy)
+{
+    const struct wr_policy_customers *customers = wr_policy_settings(policy)->customers;
+
+    if (customers == NULL)
+        return;
+    (void)fprintf(stderr, "weir replay: there is no database of customers here: each value of ");
+    for (unsigned i = 0; i < customers->by_count; i++)
+        (void)fprintf(stderr, "%s%s", i > 0 ? ", " : "", customers->by[i]);
+    (void)fprintf(stderr,
+                  " is taken for a customer of its own, with the plan that the policy or the "
+                  "log gives it; what a quota refuses here may be grace or overage\n");
+}
+
 static bool open_policy(struct replay *r)
 {
     /* Anonymous: a replay must not see, nor change, what a running gateway counts. */
@@ -219,6 +235,8 @@ static bool open_policy(struct replay *r)
     if (result != 0 && errors[0] == '\0')
         (void)fprintf(stderr, "weir replay: %s: %s\n", r->options->policy, weir_strerror(result));
     free(errors);
+    if (result == 0)
+        say_of_customers(r->w->policy);
     return result == 0;
 }
 

@@ -240,13 +240,44 @@ static int plan(void *context, unsigned file_plan)
     return is == 0 || is == NO_PLAN ? -1 : is - 1;
 }
 
+/* A customer for each value: without a database, for looking at what would be. It has no cells, so
+ * that its quotas are counted in the arena. */
+static bool suppose(void *context, unsigned by, struct weir_slice value,
+                    struct wr_customer_seen *out)
+{
+    const struct wr_engine *engine = context;
+    struct wr_sip sip = wr_sip_init(wr_arena_secret(engine->arena));
+
+    wr_sip_part(&sip, (uint8_t)by, value.ptr, value.len);
+    *out = (struct wr_customer_seen){
+        .id = wr_sip_finish(sip), .number = UINT32_MAX, .flags = WR_CUSTOMER_ACTIVE};
+    return true;
+}
+
+static int no_plan(void *context, unsigned file_plan)
+{
+    (void)context;
+    (void)file_plan;
+    return -1;
+}
+
+void wr_engine_suppose_customers(struct wr_engine *engine)
+{
+    engine->supposes = true;
+}
+
 void wr_known_select(struct wr_engine *engine, const struct weir_request *request, int64_t now,
                      struct wr_selection *out)
 {
     struct finding finding = {engine->known, now};
     const struct wr_customer_finder finder = {find, plan, &finding};
+    const struct wr_customer_finder supposed = {suppose, no_plan, engine};
 
-    wr_policy_select_with(engine->policy, request, engine->known != NULL ? &finder : NULL, out);
+    wr_policy_select_with(engine->policy, request,
+                          engine->known != NULL ? &finder
+                          : engine->supposes    ? &supposed
+                                                : NULL,
+                          out);
 }
 
 bool wr_known_find(struct wr_engine *engine, struct weir_slice value, int64_t now,

@@ -23,6 +23,9 @@ void wr_engine_free(struct wr_engine *engine);
  * file that does not fit is refused. */
 int wr_engine_open_customers(struct wr_engine *engine, struct wr_diag *diag);
 
+/* Instead: each value that can lead to a customer is one of its own, counted in the arena. */
+void wr_engine_suppose_customers(struct wr_engine *engine);
+
 /* The judge that an arena to be used by an engine is opened with. */
 bool wr_engine_judge(const unsigned char params[WR_CLASS_PARAMS], uint64_t value, int64_t now_ns,
                      struct wr_worth *out);

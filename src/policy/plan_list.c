@@ -126,6 +126,8 @@ static void say_unused(struct wr_loader *ld, const struct wr_plan_value *value)
     for (size_t i = 0; i < policy->limit_count; i++) {
         if (policy->limits[i].name == NULL || strcmp(policy->limits[i].name, key->text) != 0)
             continue;
+        if ((policy->limits[i].quota != NULL) == value->quota)
+            return; /* not asked for, as something else is wrong with it */
         wr_error(ld, key, "%s: %s is %s: expected it under %s", section, policy->limits[i].name,
                  value->quota ? "a limit without quota" : "a quota",
                  value->quota ? "limits" : "quotas");
