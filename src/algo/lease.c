@@ -154,7 +154,9 @@ uint64_t wr_lease_grant(uint64_t state, int64_t now_ns, int64_t units, int64_t d
 {
     int64_t moment_ns = wr_moment_ns(now_ns);
 
-    deadline_ns = wr_min_i64(deadline_ns, moment_ns + WR_LEASE_TTL_MAX_NS);
+    /* In whole ticks: what is over by then must not end what lies here. */
+    deadline_ns = wr_min_i64(deadline_ns, moment_ns + WR_LEASE_TTL_MAX_NS) >> TICK_BITS
+                                                                                  << TICK_BITS;
     if (units <= 0 || deadline_ns <= moment_ns)
         return state;
     return add(state, moment_ns, units, deadline_ns);

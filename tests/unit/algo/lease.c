@@ -113,6 +113,10 @@ static void test_grants_add_up_under_the_earlier_deadline(void **state)
     assert_int_equal(wr_lease_units(word, END - 1), 81);
 
     /* What is void adds nothing. */
+    /* One that is over within this tick ends nothing. */
+    word = wr_lease_grant(0, NOW + 1, 8, END);
+    word = wr_lease_grant(word, NOW + 1, 5, NOW + TICK - 1);
+    assert_int_equal(wr_lease_units(word, END - 1), 8);
     word = wr_lease_grant(0, NOW, 100, END);
     word = wr_lease_grant(word, END, 10, END + 5 * TICK);
     assert_int_equal(wr_lease_units(word, END), 10);
