@@ -13,6 +13,7 @@
 #include "algo/leasing.h"
 #include "algo/ticks.h"
 #include "policy/limit_reading.h"
+#include "policy/quota.h"
 
 const char *const wr_when_gone_names[] = {"local", "open", "closed"};
 _Static_assert(WR_GONE_LOCAL == 0 && WR_GONE_OPEN == 1 && WR_GONE_CLOSED == 2,
@@ -166,6 +167,30 @@ static void warn_unshared(struct wr_loader *ld, struct wr_limit_reading *reading
         wr_warning(ld, idle->key, "%s has no effect: the limit is not shared", idle->key->text);
 }
 
+/* What all nodes together have used beyond a limit, none of them knows. */
+static void check_quota(struct wr_loader *ld, const struct wr_yaml *node,
+                        const struct wr_policy_limit *limit)
+{
+    const struct wr_policy_quota *quota = limit->quota;
+
+    if (quota == NULL || !quota->exact)
+        return;
+    if (quota->anchor_by_customer)
+        wr_error(ld, node,
+                 "a shared quota has the same windows for all: expected anchor: DAY, "
+                 "found anchor: customer");
+    for (size_t plan = 0; plan < ld->policy->plan_count; plan++) {
+        if (limit->unlimited[plan] || (quota->plan[plan].on_exceed == WR_EXCEED_DENY &&
+                                       quota->plan[plan].most == quota->plan[plan].limit))
+            continue;
+        wr_error(ld, node,
+                 "a shared quota is a hard cap: expected on_exceed: deny and no grace of plan %s; "
+                 "with shared: false each node gives the whole of it",
+                 ld->policy->plans[plan]);
+        return;
+    }
+}
+
 void wr_settle_shared(struct wr_loader *ld, const struct wr_yaml *node,
                       struct wr_limit_reading *reading)
 {
@@ -188,6 +213,7 @@ void wr_settle_shared(struct wr_loader *ld, const struct wr_yaml *node,
     if (limit->by == NULL)
         return;
     check_fits(ld, node, reading, store);
+    check_quota(ld, node, limit);
     if (limit->leased)
         warn_leased(ld, node, reading, store->nodes == 0 ? 1 : store->nodes);
 }

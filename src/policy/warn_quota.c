@@ -141,27 +141,23 @@ static void warn_dead_ends(struct wr_loader *ld)
     }
 }
 
-static void warn_idle_hooks(struct wr_loader *ld)
+/* What this version reads and does not do yet. */
+static void warn_not_yet(struct wr_loader *ld)
 {
     const struct wr_policy *policy = ld->policy;
     const struct wr_policy_customers *customers = policy->settings.customers;
     const struct wr_yaml *node = ld->sections[WR_SECTION_CUSTOMERS];
-    bool alerts = false, upgrades = false;
 
-    for (size_t i = 0; i < policy->limit_count; i++) {
-        const struct wr_policy_quota *quota = policy->limits[i].quota;
-        if (quota == NULL)
-            continue;
-        alerts = alerts || quota->alert_count > 0;
-        for (size_t plan = 0; plan < policy->plan_count; plan++)
-            upgrades = upgrades || quota->plan[plan].on_exceed == WR_EXCEED_UPGRADE;
-    }
-    if (customers->webhook.url != NULL && !alerts && !upgrades)
-        wr_warning(ld, place(node, "webhook"),
-                   "webhook has no effect: no quota has alert_at or on_exceed: upgrade");
-    if (customers->confirm_upgrade.url != NULL && !upgrades)
+    for (size_t i = 0; i < policy->limit_count; i++)
+        if (policy->limits[i].quota != NULL && policy->limits[i].quota->alert_count > 0)
+            wr_warning(ld, in_quota(ld, i, "alert_at"),
+                       "alert_at has no effect: this version tells nobody; ask `weir usage`");
+    if (customers->webhook.url != NULL)
+        wr_warning(ld, place(node, "webhook"), "webhook has no effect: this version posts nothing");
+    if (customers->confirm_upgrade.url != NULL)
         wr_warning(ld, place(node, "confirm_upgrade"),
-                   "confirm_upgrade has no effect: no quota has on_exceed: upgrade");
+                   "this version asks nobody: customers that want an upgrade wait until `weir "
+                   "customer set` moves them");
 }
 
 void wr_warn_quotas(struct wr_loader *ld)
@@ -178,5 +174,5 @@ void wr_warn_quotas(struct wr_loader *ld)
     }
     warn_dead_ends(ld);
     if (policy->settings.customers != NULL)
-        warn_idle_hooks(ld);
+        warn_not_yet(ld);
 }
