@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "engine/engine.h"
 #include "remote/remote.h"
@@ -141,7 +142,8 @@ static void done(struct wr_remote_call *call, enum wr_remote_result result)
     if (option.give_back && result == WR_REMOTE_DONE)
         for (unsigned i = 0; i < call->count; i++)
             if (call->charge[i].allowed)
-                backend.ops->refund(backend.context, &call->charge[i], call->charge[i].cost, 0);
+                backend.ops->refund(backend.context, &call->charge[i], call->charge[i].cost,
+                                    call->now_ns);
     slot->busy = false;
     under_way--;
 }
@@ -152,6 +154,15 @@ static void make_tag(unsigned char tag[WR_TAG_BYTES], uint64_t key)
     memcpy(tag, &key, sizeof key);
 }
 
+/* Of the wall: memcached is told moments by it. */
+static int64_t now_ns(void)
+{
+    struct timespec now;
+
+    (void)clock_gettime(CLOCK_REALTIME, &now);
+    return (int64_t)now.tv_sec * WR_NS_PER_S + now.tv_nsec;
+}
+
 static void ask(struct slot *slot)
 {
     static const char *const names[WEIR_LIMITS_MAX] = {"l0",  "l1",  "l2",  "l3", "l4",  "l5",
@@ -160,7 +171,8 @@ static void ask(struct slot *slot)
     struct wr_remote_call *call = &slot->call;
     uint64_t key = (uint64_t)(option.first_key + asked % option.keys);
 
-    *call = (struct wr_remote_call){.count = option.charges, .done = done, .context = slot};
+    *call = (struct wr_remote_call){
+        .count = option.charges, .now_ns = now_ns(), .done = done, .context = slot};
     for (unsigned i = 0; i < option.charges; i++) {
         struct wr_remote_charge *charge = &call->charge[i];
         *charge = (struct wr_remote_charge){
