@@ -1,5 +1,8 @@
 """The load of test_chaos_*.py: limits of each kind, a key that is hot and ever new ones, over connections to every node."""
 import itertools
+import os
+
+import pytest
 
 from flood import Flood, Lane
 from shared_nodes import SLACK_S
@@ -12,6 +15,15 @@ LANES, BATCH = 2, 8  # of each node
 UNDER_WAY = 2 * LANES * BATCH
 LIMITS = [f"name: {how}, rate: {UNITS}/day, algorithm: fixed-window, when_store_gone: {how}" for how in ("open", "closed", "local")]
 COLD = "name: cold, rate: 5/day, when_store_gone: closed"
+
+
+def troubles(which):
+    """Parameters trouble and mode: each trouble in one mode, in turn; in both with WEIR_CHAOS=all, which takes minutes."""
+    modes = ("strict", "leased")
+    return pytest.mark.parametrize("trouble, mode", [
+        pytest.param(trouble, mode, id=f"{trouble.__name__}-{mode}")
+        for i, trouble in enumerate(which) for j, mode in enumerate(modes)
+        if os.environ.get("WEIR_CHAOS") == "all" or i % 2 == j])
 
 
 def questions(hot=HOT):

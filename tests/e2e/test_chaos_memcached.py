@@ -4,9 +4,7 @@ import contextlib
 import signal
 import time
 
-import pytest
-
-from chaos_load import COLD, DEADLINE_MS, LIMITS, LONGEST_S, UNDER_WAY, UNITS, degraded, load, passed, refused, totals
+from chaos_load import COLD, DEADLINE_MS, LIMITS, LONGEST_S, UNDER_WAY, UNITS, degraded, load, passed, refused, totals, troubles
 from chaos_proxy import ChaosProxy
 from flood import by_key
 from serving import wait_for
@@ -61,8 +59,7 @@ def flushed(site):
 TROUBLES = [killed_and_restarted_empty, paused, flushed, delayed, swallowed, reset_and_refused, half_closed_again_and_again]
 
 
-@pytest.mark.parametrize("mode", ["strict", "leased"])
-@pytest.mark.parametrize("trouble", TROUBLES, ids=lambda t: t.__name__)
+@troubles(TROUBLES)
 def test_what_was_promised_holds_and_it_recovers(weir, tmp_path, trouble, mode):
     with Site() as site, Nodes(weir, tmp_path, 2, site.policy(mode)) as nodes, load(nodes) as flood:
         wait_for("a good part of the limits", lambda: passed(flood, "closed") > UNITS / 5)

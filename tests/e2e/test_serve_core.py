@@ -1,4 +1,5 @@
 """What all doors of the daemon share, through a door of lines: sockets, reload, drain, deadlines."""
+import fcntl
 import os
 import shutil
 import signal
@@ -375,7 +376,7 @@ def activated(build, policy, names, sockets):
     """The daemon started as systemd starts it, with sockets from descriptor 3 on."""
     command = f"LISTEN_PID=$$ LISTEN_FDS={len(sockets)} LISTEN_FDNAMES={names} exec {build}/tests/e2e/echo_daemon {policy}"
     kept = [os.dup(s.fileno()) for s in sockets]
-    high = [os.dup2(fd, 100 + i) for i, fd in enumerate(kept)]
+    high = [fcntl.fcntl(fd, fcntl.F_DUPFD, 100) for fd in kept]  # above what the shell has and moves
     moves = " ".join(f"{3 + i}<&{fd}" for i, fd in enumerate(high))
     try:
         return Daemon(["/bin/bash", "-c", f"exec {moves}; {command}"], pass_fds=high)
