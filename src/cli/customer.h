@@ -29,14 +29,9 @@ int wr_book_recover(const char *path);
 /* Say on standard error that |command| failed for |result|; returns the exit status. */
 int wr_book_fail(const struct wr_book *book, const char *command, int result);
 
-/* 2026-11-30, or 2026-11 (its first day). False: it is none. */
-bool wr_book_read_date(const char *text, int32_t *day, bool *month);
-
 void wr_book_print_customer(const struct wr_customer *customer, int64_t now_ns);
 void wr_book_print_key(const struct wr_customer_key *key);
 void wr_book_print_audit(const struct wr_audit *audit);
-/* A field of CSV, with quotes where it needs them. */
-void wr_book_put_csv(const char *text, FILE *out);
 /* Print |page| and a newline, and free it. */
 bool wr_book_print_page(struct wr_page *page);
 

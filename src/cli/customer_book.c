@@ -5,7 +5,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "algo/civil.h"
 #include "base/units.h"
 #include "cli/customer.h"
 #include "meter/missing.h"
@@ -121,41 +120,6 @@ int wr_book_fail(const struct wr_book *book, const char *command, int result)
 }
 
 /* ---- values ---------------------------------------------------------------------------------- */
-
-bool wr_book_read_date(const char *text, int32_t *day, bool *month)
-{
-    unsigned y, m, d = 1;
-    char more;
-    int fields = sscanf(text, "%4u-%2u-%2u%c", &y, &m, &d, &more);
-    int year;
-    unsigned again_month, again_day;
-
-    *month = fields == 2 && strlen(text) == 7;
-    if ((!*month && (fields != 3 || strlen(text) != 10)) || y < 1970 || m < 1 || m > 12 || d < 1)
-        return false;
-    *day = wr_civil_day_of((int)y, m, d);
-    wr_civil_date(*day, &year, &again_month, &again_day);
-    return again_month == m && again_day == d;
-}
-
-/* RFC 4180. A field that a spreadsheet would take for a formula gets an apostrophe. */
-void wr_book_put_csv(const char *text, FILE *out)
-{
-    bool formula = text[0] != '\0' && strchr("=+-@\t\r", text[0]) != NULL;
-    bool quoted = strpbrk(text, "\",\r\n") != NULL;
-
-    if (quoted)
-        (void)fputc('"', out);
-    if (formula)
-        (void)fputc('\'', out);
-    for (; *text != '\0'; text++) {
-        if (*text == '"')
-            (void)fputc('"', out);
-        (void)fputc(*text, out);
-    }
-    if (quoted)
-        (void)fputc('"', out);
-}
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 

@@ -51,10 +51,10 @@ struct arguments {
 
 static bool read_span(struct arguments *a, int option)
 {
+    const struct weir_slice text = {optarg, strlen(optarg)};
     int32_t day;
-    bool month;
 
-    if (!wr_book_read_date(optarg, &day, &month) || month != (option == MONTH)) {
+    if (!wr_date_read(text, option == MONTH, &day)) {
         (void)fprintf(stderr, "weir usage: expected %s, found \"%s\"\n",
                       option == MONTH ? "a month such as 2026-11" : "a day such as 2026-11-30",
                       optarg);
@@ -65,12 +65,8 @@ static bool read_span(struct arguments *a, int option)
         a->filter.first = day;
     if (option == TO)
         a->filter.last = day;
-    if (option == MONTH) {
-        unsigned m, d;
-        int year;
-        wr_civil_date(day, &year, &m, &d);
-        a->filter.last = wr_civil_day_of(m == 12 ? year + 1 : year, m % 12 + 1, 1) - 1;
-    }
+    if (option == MONTH)
+        a->filter.last = wr_month_end(day);
     return true;
 }
 
@@ -144,16 +140,14 @@ struct printing {
     struct wr_page page;
 };
 
-static void print_csv(const struct wr_report_line *line, const char *date)
+static void print_csv(struct wr_page *page, const struct wr_report_line *line, int32_t day)
 {
-    const char *const texts[] = {
-        line->name, line->tenant, line->plan, line->quota.name, wr_per_text(line->quota.per), date};
+    struct weir_slice text;
 
-    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
-        wr_book_put_csv(texts[i], stdout);
-        (void)putchar(',');
-    }
-    (void)printf("%" PRIu64 ",%" PRIu64 "\r\n", line->used, line->over);
+    wr_page_clear(page);
+    wr_put_usage_csv(page, line, day);
+    text = wr_page_text(page);
+    (void)fwrite(text.ptr, 1, text.len, stdout);
 }
 
 static bool print_line(void *context, const struct wr_report_line *line)
@@ -165,7 +159,7 @@ static bool print_line(void *context, const struct wr_report_line *line)
     if (day != 0)
         (void)wr_date_text(day, date, sizeof date);
     if (p->a->shape == CSV_LINES)
-        print_csv(line, date);
+        print_csv(&p->page, line, day);
     else if (p->a->shape == JSON)
         wr_put_usage(&p->page, line, day);
     else
@@ -187,8 +181,10 @@ static int end_report(struct wr_book *book, struct printing *p, int result)
         wr_page_free(&p->page);
         return wr_book_fail(book, "usage", result);
     }
-    if (p->a->shape != JSON)
-        return 0;
+    if (p->a->shape != JSON) {
+        wr_page_free(&p->page); /* a line of CSV */
+        return p->page.full ? 1 : 0;
+    }
     wr_page_close(&p->page, ']');
     wr_page_close(&p->page, '}');
     return wr_book_print_page(&p->page) ? 0 : 1;
@@ -200,7 +196,7 @@ static int print_report(struct wr_book *book, const struct arguments *a)
     int result;
 
     if (a->shape == CSV_LINES)
-        (void)fputs("customer,tenant,plan,quota,per,date,used,over\r\n", stdout);
+        (void)fputs(WR_USAGE_CSV_NAMES, stdout);
     else if (a->shape == JSON)
         begin_json(&p.page, "usage");
     if (a->days)

@@ -6,8 +6,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "algo/civil.h"
 #include "base/units.h"
+#include "doors/customer_page.h"
 #include "policy/rate.h"
 #include "serve/keeping.h"
 #include "wire/customerjson.h"
@@ -73,32 +73,11 @@ static bool copy(char *out, size_t size, struct weir_slice text)
     return true;
 }
 
-/* 2026-11-30, or with |month| 2026-11. */
-static bool read_day(struct weir_slice text, bool month, int32_t *day)
-{
-    char copied[16], more;
-    unsigned y, m, d = 1, again_month, again_day;
-    int year, fields;
-
-    if (!copy(copied, sizeof copied, text) || text.len != (month ? 7 : 10))
-        return false;
-    fields = sscanf(copied, "%4u-%2u-%2u%c", &y, &m, &d, &more);
-    if (fields != (month ? 2 : 3) || y < 1970 || m < 1 || m > 12 || d < 1 || d > 31)
-        return false;
-    *day = wr_civil_day_of((int)y, m, d);
-    wr_civil_date(*day, &year, &again_month, &again_day);
-    return again_month == m && again_day == d;
-}
-
 static bool read_month(struct customer_call *call, struct weir_slice text)
 {
-    unsigned month, day;
-    int year;
-
-    if (!read_day(text, true, &call->first))
+    if (!wr_date_read(text, true, &call->first))
         return false;
-    wr_civil_date(call->first, &year, &month, &day);
-    call->last = wr_civil_day_of(month == 12 ? year + 1 : year, month % 12 + 1, 1) - 1;
+    call->last = wr_month_end(call->first);
     return true;
 }
 
@@ -128,9 +107,9 @@ static bool read_parameter(struct customer_call *call, struct weir_slice name,
     if (http_is(name, "month"))
         return read_month(call, value);
     if (http_is(name, "from"))
-        return read_day(value, false, &call->first);
+        return wr_date_read(value, false, &call->first);
     if (http_is(name, "to"))
-        return read_day(value, false, &call->last);
+        return wr_date_read(value, false, &call->last);
     if (http_is(name, "over"))
         return call->over = http_is(value, "1"), call->over || http_is(value, "0");
     if (http_is(name, "format"))

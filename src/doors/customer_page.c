@@ -27,6 +27,33 @@ const char *wr_date_text(int32_t day, char *out, size_t size)
     return out;
 }
 
+bool wr_date_read(struct weir_slice text, bool month, int32_t *day)
+{
+    char copied[11], more;
+    unsigned y, m, d = 1, again_month, again_day;
+    int year, fields;
+
+    if (text.len != (month ? 7 : 10) || memchr(text.ptr, '\0', text.len) != NULL)
+        return false;
+    memcpy(copied, text.ptr, text.len);
+    copied[text.len] = '\0';
+    fields = sscanf(copied, "%4u-%2u-%2u%c", &y, &m, &d, &more);
+    if (fields != (month ? 2 : 3) || y < 1970 || m < 1 || m > 12 || d < 1 || d > 31)
+        return false;
+    *day = wr_civil_day_of((int)y, m, d);
+    wr_civil_date(*day, &year, &again_month, &again_day);
+    return again_month == m && again_day == d;
+}
+
+int32_t wr_month_end(int32_t day)
+{
+    unsigned month, of_month;
+    int year;
+
+    wr_civil_date(day, &year, &month, &of_month);
+    return wr_civil_day_of(month == 12 ? year + 1 : year, month % 12 + 1, 1) - 1;
+}
+
 const char *wr_per_text(uint8_t per)
 {
     static const char *const names[] = {"", "day", "week", "month"};
@@ -154,4 +181,38 @@ void wr_put_usage(struct wr_page *page, const struct wr_report_line *line, int32
     wr_page_key(page, "over");
     wr_page_uint(page, line->over);
     wr_page_close(page, '}');
+}
+
+static void put_field(struct wr_page *page, const char *text)
+{
+    bool quoted = strpbrk(text, "\",\r\n") != NULL;
+
+    if (quoted)
+        wr_page_put(page, "\"");
+    if (text[0] != '\0' && strchr("=+-@\t\r", text[0]) != NULL)
+        wr_page_put(page, "'");
+    for (; *text != '\0'; text++) {
+        if (*text == '"')
+            wr_page_put(page, "\"");
+        wr_page_put_slice(page, (struct weir_slice){text, 1});
+    }
+    wr_page_put(page, quoted ? "\"," : ",");
+}
+
+void wr_put_usage_csv(struct wr_page *page, const struct wr_report_line *line, int32_t date)
+{
+    char text[16] = "";
+
+    if (date != 0)
+        (void)wr_date_text(date, text, sizeof text);
+    put_field(page, line->name);
+    put_field(page, line->tenant);
+    put_field(page, line->plan);
+    put_field(page, line->quota.name);
+    put_field(page, wr_per_text(line->quota.per));
+    put_field(page, text);
+    wr_page_put_uint(page, line->used);
+    wr_page_put(page, ",");
+    wr_page_put_uint(page, line->over);
+    wr_page_put(page, "\r\n");
 }

@@ -9,6 +9,10 @@
 const char *wr_moment_words(int64_t ns, char *out, size_t size);
 /* |day| since 1970 as 2026-11-30. Returns |out|. */
 const char *wr_date_text(int32_t day, char *out, size_t size);
+/* 2026-11-30, or with |month| 2026-11: its first day. False: it is none. */
+bool wr_date_read(struct weir_slice text, bool month, int32_t *day);
+/* The last day of the month that |day| lies in. */
+int32_t wr_month_end(int32_t day);
 /* "day", "week", "month" of enum wr_per. */
 const char *wr_per_text(uint8_t per);
 /* "active", "suspended", "ended". */
@@ -21,5 +25,10 @@ void wr_put_audit(struct wr_page *page, const struct wr_audit *audit);
 void wr_put_standing(struct wr_page *page, const struct wr_standing *standing);
 /* |date|: of the window or day; 0: a sum over several. */
 void wr_put_usage(struct wr_page *page, const struct wr_report_line *line, int32_t date);
+
+/* The same as a line of CSV (RFC 4180), and the line of names above all. A field that a spreadsheet
+ * would take for a formula gets an apostrophe. */
+#define WR_USAGE_CSV_NAMES "customer,tenant,plan,quota,per,date,used,over\r\n"
+void wr_put_usage_csv(struct wr_page *page, const struct wr_report_line *line, int32_t date);
 
 #endif

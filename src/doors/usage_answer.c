@@ -20,47 +20,12 @@ static int32_t date_of(const struct telling *telling, const struct wr_report_lin
     return telling->by_day ? line->day : telling->by_window ? line->window : 0;
 }
 
-/* A field of CSV (RFC 4180); one that a spreadsheet would take for a formula gets an apostrophe. */
-static void put_field(struct wr_page *page, const char *text)
-{
-    bool quoted = strpbrk(text, "\",\r\n") != NULL;
-
-    if (quoted)
-        wr_page_put(page, "\"");
-    if (text[0] != '\0' && strchr("=+-@\t\r", text[0]) != NULL)
-        wr_page_put(page, "'");
-    for (; *text != '\0'; text++) {
-        if (*text == '"')
-            wr_page_put(page, "\"");
-        wr_page_put_slice(page, (struct weir_slice){text, 1});
-    }
-    wr_page_put(page, quoted ? "\"," : ",");
-}
-
-static void put_csv(const struct telling *telling, const struct wr_report_line *line)
-{
-    char date[16] = "";
-
-    if (date_of(telling, line) != 0)
-        (void)wr_date_text(date_of(telling, line), date, sizeof date);
-    put_field(telling->page, line->name);
-    put_field(telling->page, line->tenant);
-    put_field(telling->page, line->plan);
-    put_field(telling->page, line->quota.name);
-    put_field(telling->page, wr_per_text(line->quota.per));
-    put_field(telling->page, date);
-    wr_page_put_uint(telling->page, line->used);
-    wr_page_put(telling->page, ",");
-    wr_page_put_uint(telling->page, line->over);
-    wr_page_put(telling->page, "\r\n");
-}
-
 static bool put_line(void *context, const struct wr_report_line *line)
 {
     const struct telling *telling = context;
 
     if (telling->csv)
-        put_csv(telling, line);
+        wr_put_usage_csv(telling->page, line, date_of(telling, line));
     else
         wr_put_usage(telling->page, line, date_of(telling, line));
     return !telling->page->full;
@@ -124,7 +89,7 @@ int usage_of_all(struct wr_database *database, const struct customer_call *call,
 
     if (call->csv) {
         answer->type = "text/csv; charset=utf-8";
-        wr_page_put(&answer->page, "customer,tenant,plan,quota,per,date,used,over\r\n");
+        wr_page_put(&answer->page, WR_USAGE_CSV_NAMES);
     } else {
         wr_page_open(&answer->page, '{');
         wr_page_key(&answer->page, "usage");
