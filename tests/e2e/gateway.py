@@ -128,9 +128,10 @@ http {{
                               capture_output=True, text=True, timeout=60)
         return done.returncode, done.stderr
 
-    def start(self, command=()):
+    def start(self, command=(), env=None):
         self.master = subprocess.Popen([*command, NGINX, "-p", self.dir, "-c", self.conf, "-e", self.log],
-                                       stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+                                       env={**os.environ, **(env or {})}, stdout=subprocess.DEVNULL,
+                                       stderr=subprocess.PIPE, text=True)
         self.wait_ready()
         if "master_process off" not in self.parts["main"]:
             self.wait_for(lambda: len(self.workers()) == self.parts["workers"])

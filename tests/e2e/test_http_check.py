@@ -6,7 +6,6 @@ import pytest
 
 from http_door import Door
 from openapi import Described
-from test_golden_replay import BLOCKS, expected, policy_text
 
 
 @pytest.fixture
@@ -117,20 +116,6 @@ def test_a_delay_that_cannot_be_held_is_not_laid_on_a_shadow_limit(door):
              "name: slow, by: [ip], rate: 1/hour queue 2, algorithm: leaky-bucket")
     assert [d.auth().status for _ in range(2)] == [200, 429]
     assert d.auth().one("X-Weir-Limit") == "slow"
-
-
-@pytest.mark.parametrize("where,limit,requests", BLOCKS, ids=[block[0] for block in BLOCKS])
-def test_golden_vectors(door, where, limit, requests):
-    """Those of each block that come at its first moment, as one array: it is decided at one moment."""
-    still = [words for words in requests if words[0] == requests[0][0]]
-    d = door(f"name: x, {policy_text(limit)}")
-    got = d.check(*[{"ip": "192.0.2.1", "cost": int(words[1])} for words in still])
-    assert len(got) == len(still)
-    for words, found in zip(still, got):
-        want = expected(words)
-        if "window" in limit[0]:  # there it depends on where in the window we are
-            del want["retry_after_ms"]
-        assert {member: found[member] for member in want} == want, f"{where}: {' '.join(words)}"
 
 
 def test_a_reload_is_met_with_the_next_request(door):

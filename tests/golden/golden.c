@@ -1,6 +1,8 @@
 /* golden.c - drive the algorithms by the golden vectors: golden FILE.. (format: README.md). Lists
- * of stamps are a plain array here. */
+ * of stamps are a plain array here. A quota is both a window in a word, as in the arena, and the
+ * exact count of a customer: they must say the same. */
 #include "algo/concurrency.h"
+#include "algo/quota.h"
 #include "algo/sliding_log.h"
 #include "vectors.h"
 
@@ -8,6 +10,7 @@
 
 struct run {
     uint64_t state;
+    struct wr_quota_state quota;
     int64_t stamps[STAMPS_MAX];
     uint32_t live;
 };
@@ -50,12 +53,29 @@ static void take_word(struct run *run, const struct wr_limit *limit, int64_t now
         run->state = algo->force(limit, run->state, now, cost);
 }
 
+static void take_quota(struct vectors *vectors, int64_t now, int64_t cost,
+                       const struct wr_take *word)
+{
+    struct run *run = vectors->context;
+    struct wr_quota_rule rule = {
+        .civil = vectors->limit.civil, .limit = vectors->limit.units, .most = vectors->limit.units};
+    struct wr_quota_take out;
+
+    wr_quota_take(&rule, run->quota, now, cost, &out);
+    run->quota = out.state;
+    if (out.take.allowed != word->allowed || out.take.never != word->never ||
+        out.take.remaining != word->remaining || out.take.retry_after_ns != word->retry_after_ns ||
+        out.over_units != 0)
+        complain(vectors, "a customer's count differs from a window's");
+}
+
 static void start(struct vectors *vectors)
 {
     struct run *run = vectors->context;
 
     run->state = 0;
     run->live = 0;
+    run->quota = (struct wr_quota_state){0, 0};
 }
 
 static bool decide(struct vectors *vectors, int64_t now, int64_t cost, struct wr_take *out)
@@ -66,6 +86,8 @@ static bool decide(struct vectors *vectors, int64_t now, int64_t cost, struct wr
         take_word(run, &vectors->limit, now, cost, out);
     else
         take_stamps(run, &vectors->limit, now, cost, out);
+    if (vectors->limit.calendar == WR_CALENDAR_CIVIL)
+        take_quota(vectors, now, cost, out);
     return true;
 }
 

@@ -13,19 +13,26 @@ struct shared {
 };
 
 /* The limit as a person would write it. */
-static void write_policy(const struct wr_limit *limit, char *out, size_t size)
+static void write_policy(const struct vectors *run, char *out, size_t size)
 {
+    static const char *const pers[] = {"", "day", "week", "month"};
+    const struct wr_limit *limit = &run->limit;
     const char *kind = limit->algo == WR_LEAKY_BUCKET ? " queue" : " burst";
     long long units = (long long)limit->units, ms = (long long)(limit->window_ns / WR_NS_PER_MS);
-    char what[200], burst[40] = "";
+    char what[200], more[40] = "";
 
     if (limit->algo == WR_LEAKY_BUCKET || (limit->algo == WR_TOKEN_BUCKET && units > 0))
-        (void)snprintf(burst, sizeof burst, "%s %lld", kind, (long long)limit->burst);
-    if (limit->algo == WR_CONCURRENCY)
+        (void)snprintf(more, sizeof more, "%s %lld", kind, (long long)limit->burst);
+    if (limit->calendar == WR_CALENDAR_CIVIL && limit->civil.per == WR_PER_MONTH)
+        (void)snprintf(more, sizeof more, ", anchor: %u", limit->civil.anchor);
+    if (limit->calendar == WR_CALENDAR_CIVIL)
+        (void)snprintf(what, sizeof what, "quota: {limit: %lld, per: %s, zone: %s%s}", units,
+                       pers[limit->civil.per], run->zone, more);
+    else if (limit->algo == WR_CONCURRENCY)
         (void)snprintf(what, sizeof what, "concurrent: %lld, hold: %lldms", units, ms);
     else
         (void)snprintf(what, sizeof what, "rate: %lld/%lldms%s, algorithm: %s, count_denied: %s",
-                       units, ms, burst, wr_algo_name((enum wr_algo)limit->algo),
+                       units, ms, more, wr_algo_name((enum wr_algo)limit->algo),
                        limit->count_denied != 0 ? "true" : "false");
     (void)snprintf(out, size,
                    "version: 1\n"
@@ -66,7 +73,7 @@ static void start(struct vectors *run)
     char policy[600];
 
     stop(shared);
-    write_policy(&run->limit, policy, sizeof policy);
+    write_policy(run, policy, sizeof policy);
     shared->weir = open_policy(policy);
     shared->store = memory_store_new(1);
 }

@@ -6,9 +6,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "algo/limit.h"
 #include "base/units.h"
+#include "base/zone.h"
 
 #define BASE_NS (INT64_C(1700006400) * WR_NS_PER_S)
 #define WORDS_MAX 12
@@ -19,6 +21,7 @@ struct vectors {
     unsigned count;
     unsigned failures;
     struct wr_limit limit;
+    char zone[WR_ZONE_NAME_MAX + 1]; /* of a quota */
     /* Whoever decides: */
     void (*start)(struct vectors *vectors); /* a new limit and a new key */
     /* False: it cannot be asked that. */
@@ -77,6 +80,47 @@ static void start_limit(struct vectors *run, char **words, int count)
     run->start(run);
 }
 
+/* quota UNITS/day|week|month ZONE [anchor N] */
+static void start_quota(struct vectors *run, char **words, int count)
+{
+    static const char *const pers[] = {"", "/day", "/week", "/month"};
+    struct wr_civil civil = {.per = WR_PER_DAY, .anchor = 1};
+    const char *problem;
+    const struct wr_zone *zone;
+    char *rest, why[100];
+    int64_t units = number(words[1], &rest);
+
+    while (civil.per < WR_PER_MONTH && strcmp(rest, pers[civil.per]) != 0)
+        civil.per++;
+    if (count >= 5)
+        civil.anchor = (uint8_t)number(words[4], NULL);
+    zone = wr_zone_find(words[2], why, sizeof why);
+    if (zone == NULL) {
+        complain(run, why);
+        return;
+    }
+    civil.zone = wr_zone_id(zone);
+    (void)snprintf(run->zone, sizeof run->zone, "%s", words[2]);
+    problem = wr_limit_make_civil(&run->limit, &civil, units, false);
+    if (problem != NULL)
+        complain(run, problem);
+    run->start(run);
+}
+
+/* Ns after BASE_NS, or 2025-03-29T23:59:59.999Z; since the epoch. */
+static int64_t moment(const char *text)
+{
+    struct tm date = {0};
+    const char *rest = strptime(text, "%Y-%m-%dT%H:%M:%S", &date);
+    int64_t ns = 0;
+
+    if (rest == NULL)
+        return BASE_NS + number(text, NULL);
+    if (*rest == '.')
+        ns = number(rest + 1, NULL) * WR_NS_PER_MS;
+    return timegm(&date) * WR_NS_PER_S + ns;
+}
+
 static int64_t ms_up(int64_t ns)
 {
     return (ns + WR_NS_PER_MS - 1) / WR_NS_PER_MS;
@@ -85,7 +129,7 @@ static int64_t ms_up(int64_t ns)
 /* T COST -> VERDICT REMAINING RETRY_MS DELAY_MS */
 static void check_vector(struct vectors *run, char **words)
 {
-    int64_t now = BASE_NS + number(words[0], NULL);
+    int64_t now = moment(words[0]);
     int64_t cost = number(words[1], NULL);
     char want[100], got[100];
     struct wr_take out;
@@ -121,6 +165,8 @@ static void read_line(struct vectors *run, char *line)
         return;
     if (strcmp(words[0], "limit") == 0 && count >= 3)
         start_limit(run, words, count);
+    else if (strcmp(words[0], "quota") == 0 && count >= 3)
+        start_quota(run, words, count);
     else if (count == 7 && strcmp(words[2], "->") == 0 && run->limit.algo != 0)
         check_vector(run, words);
     else
