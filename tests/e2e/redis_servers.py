@@ -243,6 +243,11 @@ def key(number, limit, algorithm=3):
     return f"weir:{{{(number).to_bytes(8, 'little').hex()}{'0' * 16}}}:l{limit}:{algorithm}"
 
 
+def members(redis):
+    """Of weir, that share it. Without a name: the mark of a young set."""
+    return set(redis("ZRANGE", "weir:nodes", 0, -1)) - {""}
+
+
 def window_count(raw):
     """What a fixed window has counted: docs/formats/redis.md."""
     return 0 if raw is None else int(struct.unpack("<Bdddd", raw)[2])

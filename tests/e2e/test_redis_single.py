@@ -8,7 +8,7 @@ import pytest
 
 from chaos_proxy import ChaosProxy
 from serving import wait_for
-from redis_servers import DEADLINE_MS, SLACK_US, Driver, Fake, Redis, drive, free_port, need, used
+from redis_servers import DEADLINE_MS, SLACK_US, Driver, Fake, Redis, drive, free_port, members, need, used
 
 LONGEST_US = DEADLINE_MS * 1000 + SLACK_US
 
@@ -189,10 +189,56 @@ def test_who_starts_alone_does_not_divide_by_one(build, redis):
     """The driver's policy says three nodes. Others may be about to start: they are believed in for a while."""
     with Driver(build, *at(redis), "--run-ms", 60_000, "--rate", 20) as driver:
         driver.healthy()
-        wait_for("it is counted", lambda: redis("ZCARD", "weir:nodes") == 1)
+        wait_for("it is counted", lambda: len(members(redis)) == 1)
         time.sleep(0.5)
         assert driver.slices()[-1]["nodes"] == 3
         driver.wait_until("nobody else has come", lambda s: s["nodes"] == 1)
+
+
+def now_ms(redis):
+    seconds, micros = redis("TIME")
+    return int(seconds) * 1000 + int(micros) // 1000
+
+
+def emptied(redis):
+    redis("FLUSHALL")
+
+
+def restored(redis):
+    """From a file of 10 s ago: all are counted for a while yet, but not until all have been seen again."""
+    redis("EVAL", "for _, m in ipairs(redis.call('ZRANGE', KEYS[1], 0, -1)) do redis.call('ZINCRBY', KEYS[1], -10000, m) end",
+          1, "weir:nodes")
+
+
+@pytest.mark.parametrize("how", [emptied, restored])
+def test_a_store_that_forgot_the_nodes_does_not_count_from_one(build, redis, how):
+    """Nine nodes, eight of them of the test's own. Not all have been seen again when the store has been for 5 s."""
+    def mark():
+        return redis("ZCOUNT", "weir:nodes", f"({now_ms(redis)}", "+inf")
+
+    with Driver(build, *at(redis), "--run-ms", 120_000, "--rate", 20) as driver:
+        wait_for("it is counted", lambda: members(redis))
+        redis("ZREM", "weir:nodes", "")
+        for i in range(8):
+            redis("ZADD", "weir:nodes", now_ms(redis), f"node{i}")
+        driver.wait_until("nine nodes", lambda s: s["nodes"] == 9)
+        assert not mark()
+        how(redis)
+        wait_for("the set is marked", mark)
+        driver.healthy()  # a slice of after that
+        nodes = driver.slices()[-1]["nodes"]
+        assert not mark() or nodes == 9
+        redis("ZREM", "weir:nodes", "", *[f"node{i}" for i in range(8)])
+        driver.wait_until("the mark is gone", lambda s: s["nodes"] <= 3)  # 3: what its policy says
+
+
+def test_the_mark_of_a_new_set_ends(build, redis):
+    with Driver(build, *at(redis), "--run-ms", 120_000, "--rate", 20):
+        wait_for("it is counted", lambda: members(redis))
+        mark, end = redis("ZRANGE", "weir:nodes", -1, -1, "WITHSCORES")
+        assert mark == "" and float(end) <= now_ms(redis) + 15_000
+        redis("ZADD", "weir:nodes", now_ms(redis) - 1, "")  # time passes
+        wait_for("it is taken out", lambda: redis("ZCARD", "weir:nodes") == 1)
 
 
 def test_a_replica_is_busy_until_it_is_a_primary(build, redis):
