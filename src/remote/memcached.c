@@ -17,14 +17,28 @@
 
 #define SWEEP_MS 2U /* how late a deadline may be noticed */
 
+static void close_handles(struct wr_mc_store *store);
+
 /* ---- deadlines ----------------------------------------------------------------------------- */
+
+static bool is_idle(const struct wr_mc_store *store)
+{
+    bool idle = store->job_count == 0;
+
+    for (size_t i = 0; i < store->server_count; i++)
+        idle = idle && wr_mc_link_is_idle(store->link[i]);
+    return idle;
+}
 
 static void on_sweep(uv_timer_t *timer)
 {
     struct wr_mc_store *store = timer->data;
+    int64_t now_ns = (int64_t)uv_hrtime();
 
-    wr_mc_jobs_expire(store, (int64_t)uv_hrtime());
-    if (store->first != NULL)
+    wr_mc_jobs_expire(store, now_ns);
+    if (store->end_ns != 0 && (is_idle(store) || now_ns >= store->end_ns))
+        close_handles(store);
+    else if (store->first != NULL || store->end_ns != 0)
         (void)uv_timer_start(timer, on_sweep, SWEEP_MS, 0);
 }
 
@@ -161,14 +175,25 @@ static void on_timer_closed(uv_handle_t *handle)
     store_release(handle->data);
 }
 
+static void close_handles(struct wr_mc_store *store)
+{
+    wr_mc_jobs_close(store, true);
+    for (size_t i = 0; i < store->server_count; i++)
+        wr_mc_link_close(store->link[i]);
+    uv_close((uv_handle_t *)&store->sweep, on_timer_closed);
+}
+
+/* What is given back in the last turn takes another round trip, or some: a word is read first. */
 static void close_store(void *backend)
 {
     struct wr_mc_store *store = backend;
 
-    wr_mc_jobs_close(store);
-    for (size_t i = 0; i < store->server_count; i++)
-        wr_mc_link_close(store->link[i]);
-    uv_close((uv_handle_t *)&store->sweep, on_timer_closed);
+    store->end_ns = (int64_t)uv_hrtime() + store->deadline_ns;
+    wr_mc_jobs_close(store, false);
+    if (is_idle(store))
+        close_handles(store);
+    else
+        see_to_deadlines(store);
 }
 
 /* All nodes choose alike: by the names in the policy, under the same key. */

@@ -78,13 +78,12 @@ void wr_mc_jobs_expire(struct wr_mc_store *store, int64_t now_ns)
     wr_mc_jobs_resume(store);
 }
 
-void wr_mc_jobs_close(struct wr_mc_store *store)
+void wr_mc_jobs_close(struct wr_mc_store *store, bool at_once)
 {
     for (struct wr_mc_job *job = store->first, *next; job != NULL; job = next) {
         next = job->next;
-        if (!job->queued) /* has replies to wait for: its links tell it that they never come */
-            continue;
         wr_mc_job_answer(job, WR_REMOTE_GONE, WR_TROUBLE_CONNECT);
-        wr_mc_job_free(job);
+        if (job->queued && (at_once || job->op == WR_MC_JOB_TAKE))
+            wr_mc_job_free(job);
     }
 }

@@ -267,7 +267,8 @@ static void on_flush(uv_prepare_t *handle)
 
 struct wr_mc_out *wr_mc_link_begin(struct wr_mc_link *link, unsigned commands)
 {
-    if (link->stage < STAGE_GREETING || link->tail - link->head + commands > RING ||
+    if (link->closing || link->stage < STAGE_GREETING ||
+        link->tail - link->head + commands > RING ||
         link->out.size - link->out.len < (size_t)commands * COMMAND_BYTES ||
         uv_stream_get_write_queue_size(&link->socket.stream) > UNSENT_MAX)
         return NULL;
@@ -421,6 +422,11 @@ int64_t wr_mc_link_retry_ns(const struct wr_mc_link *link)
 const char *wr_mc_link_detail(const struct wr_mc_link *link)
 {
     return link->stage == STAGE_UP ? "" : link->detail[0] != '\0' ? link->detail : "connecting";
+}
+
+bool wr_mc_link_is_idle(const struct wr_mc_link *link)
+{
+    return link->stage != STAGE_UP || link->head == link->tail;
 }
 
 void wr_mc_link_failed(struct wr_mc_link *link, int64_t now)

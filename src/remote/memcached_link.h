@@ -43,6 +43,9 @@ struct wr_mc_out *wr_mc_link_begin(struct wr_mc_link *link, unsigned commands);
 /* One more command was appended: its reply goes to |job|. NULL: nobody wants it. */
 void wr_mc_link_expect(struct wr_mc_link *link, void *job, unsigned what);
 
+/* Have all replies come? */
+bool wr_mc_link_is_idle(const struct wr_mc_link *link);
+
 /* A command was not answered in time. */
 void wr_mc_link_failed(struct wr_mc_link *link, int64_t now_ns);
 void wr_mc_link_close(struct wr_mc_link *link);

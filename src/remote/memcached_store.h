@@ -49,6 +49,7 @@ struct wr_mc_store {
     struct wr_mc_link *link[WR_MC_SERVERS_MAX];
     struct wr_sip server[WR_MC_SERVERS_MAX]; /* hash states after the servers' names */
     int64_t deadline_ns;
+    int64_t end_ns; /* by uv_hrtime, when it closes whatever is under way; 0: it is open */
     unsigned nodes, job_count, queued_count;
     struct wr_mc_job *first, *last;     /* timed, in the order of due_ns */
     bool wake;                          /* words were let go of: somebody in the queue may start */
@@ -94,7 +95,8 @@ void wr_mc_jobs_resume(struct wr_mc_store *store);
  * replies have come. */
 void wr_mc_jobs_expire(struct wr_mc_store *store, int64_t now_ns);
 
-/* Those that have not begun end as gone. */
-void wr_mc_jobs_close(struct wr_mc_store *store);
+/* All callers hear that it is gone. Takes that have not begun end, with |at_once| all that have
+ * not; what is under way lives until its replies have come, and gives back what it took. */
+void wr_mc_jobs_close(struct wr_mc_store *store, bool at_once);
 
 #endif

@@ -9,6 +9,8 @@
  *   2. After fail() nothing is sent and no event comes; memory goes when all handles are closed.
  *   3. Until the greeting is answered nothing else is sent: with a wrong password or database no
  *      command may run.
+ *   4. Who parts hears no more answers, but waits for them, for a stage at most: a socket that is
+ *      closed with answers unread is reset, and what its server has not read by then is lost.
  *
  * Rejected: hiredis's asynchronous context. In 0.14 it asserts (and aborts the process) on a reply
  * that nobody asked for, looks up names by a blocking call, allocates for each command, and through
@@ -31,7 +33,7 @@
 
 #define INPUT_BYTES 16384
 
-enum stage { RESOLVING, CONNECTING, GREETING, UP, LOST };
+enum stage { RESOLVING, CONNECTING, GREETING, UP, PARTING, LOST };
 
 struct output {
     uv_write_t write;
@@ -51,9 +53,12 @@ struct wr_redis_link {
     struct wr_redis_reader reader;
     struct wr_redis_pipeline pipeline;
     unsigned greetings; /* not answered yet */
+    size_t unheard;     /* answers that are still to come, while parting */
     char why[WR_REDIS_WHY_MAX];
     char in[INPUT_BYTES];
 };
+
+static void enter(struct wr_redis_link *link, enum stage stage, int64_t at_least_ns);
 
 /* ---- the end ------------------------------------------------------------------------------- */
 
@@ -82,6 +87,15 @@ static void close_stream(struct wr_redis_link *link)
     link->stream = NULL;
 }
 
+/* Everyone who waits hears that no answer comes. */
+static void tell_all(struct wr_redis_link *link)
+{
+    while (link->pipeline.count > 0) {
+        struct wr_redis_waiting waiting = wr_redis_pipeline_shift(&link->pipeline);
+        waiting.fn(waiting.context, link, NULL);
+    }
+}
+
 static void fail(struct wr_redis_link *link, enum wr_remote_trouble trouble, const char *why)
 {
     if (link->stage == LOST)
@@ -89,10 +103,7 @@ static void fail(struct wr_redis_link *link, enum wr_remote_trouble trouble, con
     link->stage = LOST;
     if (why != link->why)
         (void)snprintf(link->why, sizeof link->why, "%s", why);
-    while (link->pipeline.count > 0) {
-        struct wr_redis_waiting waiting = wr_redis_pipeline_shift(&link->pipeline);
-        waiting.fn(waiting.context, link, NULL);
-    }
+    tell_all(link);
     if (link->spec.owner != NULL)
         link->spec.events->lost(link->spec.owner, link, trouble, link->why);
     close_stream(link);
@@ -105,6 +116,18 @@ void wr_redis_link_close(struct wr_redis_link *link)
 {
     link->spec.owner = NULL;
     fail(link, WR_TROUBLE_CONNECT, "closed");
+}
+
+void wr_redis_link_part(struct wr_redis_link *link)
+{
+    link->unheard = link->pipeline.count;
+    if (link->stage != UP || link->unheard == 0) {
+        wr_redis_link_close(link);
+        return;
+    }
+    link->spec.owner = NULL;
+    enter(link, PARTING, 0);
+    tell_all(link);
 }
 
 void wr_redis_link_adopt(struct wr_redis_link *link, const struct wr_redis_link_events *events,
@@ -214,7 +237,10 @@ uint64_t wr_redis_link_sent(const struct wr_redis_link *link)
 
 static void on_reply(struct wr_redis_link *link, redisReply *reply)
 {
-    if (link->pipeline.count > 0) {
+    if (link->stage == PARTING) {
+        if (--link->unheard == 0)
+            fail(link, WR_TROUBLE_CONNECT, "closed");
+    } else if (link->pipeline.count > 0) {
         struct wr_redis_waiting waiting = wr_redis_pipeline_shift(&link->pipeline);
         waiting.fn(waiting.context, link, reply);
     } else if (link->spec.events->pushed != NULL && link->stage == UP) {

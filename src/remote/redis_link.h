@@ -1,7 +1,7 @@
 /* redis_link.h - one connection to one Redis server: found by name, connected, greeted, then
  * commands in and replies out, in order, until it is lost.
  *
- *   resolving -> connecting -> greeting -> up -> lost
+ *   resolving -> connecting -> greeting -> up [-> parting] -> lost
  *
  * Each stage before up has a deadline of its own; a command has none: its sender keeps time. What
  * is sent in one turn of the loop is written at the turn's end, at once (not what is sent from
@@ -88,6 +88,9 @@ bool wr_redis_link_send(struct wr_redis_link *link, const char *bytes, size_t le
 
 /* Answer what is under way by NULL, and close, without event. Frees the link in later turns. */
 void wr_redis_link_close(struct wr_redis_link *link);
+
+/* As close, but what was sent reaches the server if it reads it within the deadline of a stage. */
+void wr_redis_link_part(struct wr_redis_link *link);
 
 /* Somebody else hears of it from now on. */
 void wr_redis_link_adopt(struct wr_redis_link *link, const struct wr_redis_link_events *events,

@@ -209,6 +209,6 @@ void wr_redis_node_close(struct wr_redis_node *node)
     node->link = NULL;
     wr_redis_retired_close(node);
     if (link != NULL)
-        wr_redis_link_close(link);
+        wr_redis_link_part(link);
     uv_close((uv_handle_t *)&node->pause, on_pause_closed);
 }

@@ -146,6 +146,9 @@ static void done(struct wr_remote_call *call, enum wr_remote_result result)
                                     call->now_ns);
     slot->busy = false;
     under_way--;
+    /* As a server whose policy is replaced: closed in the turn in which it gave back. */
+    if (option.give_back && asked >= option.calls)
+        end();
 }
 
 static void make_tag(unsigned char tag[WR_TAG_BYTES], uint64_t key)
