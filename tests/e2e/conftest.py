@@ -46,9 +46,9 @@ WATCH, AGAIN = stalls.Watch(), []
 def pytest_runtest_protocol(item, nextitem):
     hook = item.ihook
     hook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
-    reports, stall = stalls.run(item, nextitem, runtestprotocol, WATCH)
-    if stall:
-        AGAIN.append(f"{item.nodeid}: failed while the machine stood still for {stall * 1000:.0f} ms")
+    reports, again = stalls.run(item, nextitem, runtestprotocol, WATCH)
+    if again:
+        AGAIN.append(again)
     for report in reports:
         hook.pytest_runtest_logreport(report=report)
     hook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
@@ -58,6 +58,6 @@ def pytest_runtest_protocol(item, nextitem):
 def pytest_terminal_summary(terminalreporter):
     terminalreporter.write_line(f"the machine stood still for {WATCH.longest * 1000:.0f} ms at most")
     if AGAIN:
-        terminalreporter.section("run once more")
+        terminalreporter.section("run again")
         for line in AGAIN:
             terminalreporter.write_line(line)
