@@ -238,7 +238,7 @@ static void describe_answer(const struct weir *weir, const struct weir_answer *a
     for (int i = 0; i < answer->count && at < out->count; i++)
         if (i != spoken && answer->verdicts[i].shadow == 0)
             describe_verdict(weir, answer, &answer->verdicts[i], &out->statuses[at++]);
-    if (answer->outcome == WEIR_DENY && answer->decisive < 0) /* banned */
+    if (answer->outcome == WEIR_DENY && answer->decisive < 0) /* banned, or the plan */
         out->statuses[0].code = WR_RATE_OVER_LIMIT;
 }
 

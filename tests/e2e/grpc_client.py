@@ -3,6 +3,8 @@ import json
 import pathlib
 import subprocess
 
+from http2_wire import DATA, END_HEADERS, END_STREAM, HEADERS, frame, request
+
 SERVICE = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit"
 HEALTH = "/grpc.health.v1.Health/Check"
 OK, OVER = 1, 2
@@ -89,6 +91,17 @@ def answer(data):
         elif number == 5:
             out["body"] = value
     return out
+
+
+def call_by_hand(connection, stream, message):
+    """A question over an Http2 (http2_wire.py), without grpcio: its answer."""
+    connection.send(frame(HEADERS, END_HEADERS, stream, request(SERVICE)) +
+                    frame(DATA, END_STREAM, stream, b"\0" + len(message).to_bytes(4, "big") + message))
+    while True:
+        data = b"".join(f[3] for f in connection.frames if f[0] == DATA and f[2] == stream)
+        if len(data) >= 5 and len(data) >= 5 + int.from_bytes(data[1:5], "big"):
+            return answer(data[5:])
+        assert connection.take(), f"no answer: {connection.frames[-5:]}"
 
 
 class GrpcClient:

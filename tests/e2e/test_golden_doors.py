@@ -9,8 +9,8 @@ import pytest
 
 from gateway import MODULE, Gateway
 from golden_vectors import BLOCKS, EARLIEST_NS, IDS
-from grpc_client import OK, OVER, SERVICE, answer, descriptor, question
-from http2_wire import DATA, END_HEADERS, END_STREAM, HEADERS, Http2, frame, request
+from grpc_client import OK, OVER, call_by_hand, descriptor, question
+from http2_wire import Http2
 from http_door import Door
 from moment import Moment
 from serving import DEADLINE, Daemon
@@ -77,20 +77,9 @@ def test_grpc(site, index):
             site.moment.set(vector.ns)
             entries = [("remote_address", "192.0.2.2"), ("path", f"/b{index}"), ("api_key", "grpc")]
             body = question("any", descriptor(entries, hits=vector.cost))
-            connection.send(frame(HEADERS, END_HEADERS, 2 * i + 1, request(SERVICE)) +
-                            frame(DATA, END_STREAM, 2 * i + 1, b"\0" + len(body).to_bytes(4, "big") + body))
-            got = answer(reply(connection, 2 * i + 1))
+            got = call_by_hand(connection, 2 * i + 1, body)
             assert (got["code"], got["statuses"][0]["remaining"]) == \
                 (OVER if vector.verdict == "deny" else OK, vector.remaining), f"{block.where}: {vector.text}"
-
-
-def reply(connection, stream):
-    """The message that was sent on the stream, without its length."""
-    while True:
-        data = b"".join(f[3] for f in connection.frames if f[0] == DATA and f[2] == stream)
-        if len(data) >= 5 and len(data) >= 5 + int.from_bytes(data[1:5], "big"):
-            return data[5:]
-        assert connection.take(), f"no answer: {connection.frames[-5:]}"
 
 
 @pytest.fixture(scope="module")

@@ -91,10 +91,12 @@ def test_statuses_that_do_not_count(site):
 
 
 def test_a_route_that_a_plan_has_not(site):
-    shop = site()
+    shop = site(server='add_header Reason "$weir_reason" always; weir_status 503;')
     answer = shop.gate.get("/export/all", headers=shop.headers)
     problem = json.loads(answer.body)
-    assert answer.status == 403 and problem["upgrade_url"] == "https://example.com/plans"
+    assert (answer.status, problem["status"], answer.one("Reason")) == (403, 403, "plan")  # weir_status is for excess
+    assert (problem["upgrade_to"], problem["upgrade_url"]) == ("pro", "https://example.com/plans")
+    assert not answer.all("Retry-After")
     verdict = shop.check(path="/export/all")
     assert (verdict["verdict"], verdict["reason"]) == ("deny", "plan")
     status, _ = shop.ask("GET", "/v1/auth/export/all", headers=shop.headers)
