@@ -96,7 +96,7 @@ void wr_resp_time(struct wr_resp_session *session, const struct wr_resp_call *ca
 void wr_resp_cluster(struct wr_resp_session *session, const struct wr_resp_call *call);
 void wr_resp_config(struct wr_resp_session *session, const struct wr_resp_call *call);
 
-/* door_resp_limits.c: decisions. */
+/* door_resp_throttle.c, door_resp_limits.c: decisions. */
 void wr_resp_throttle_prepare(struct wr_resp_session *session, struct wr_resp_call *call);
 void wr_resp_throttle(struct wr_resp_session *session, const struct wr_resp_call *call);
 void wr_resp_check_prepare(struct wr_resp_session *session, struct wr_resp_call *call);
