@@ -26,7 +26,7 @@ const struct wr_resp_row wr_resp_rows[] = {
     ROW("WEIR.CHECK", -3, false, false, wr_resp_check_prepare, wr_resp_check, wr_resp_check_ask),
     ROW("WEIR.PEEK", 3, false, false, NULL, wr_resp_peek, wr_resp_peek_ask),
     ROW("WEIR.RESERVE", 5, false, false, NULL, wr_resp_reserve, wr_resp_reserve_ask),
-    ROW("WEIR.SETTLE", 3, false, false, NULL, wr_resp_settle, NULL),
+    ROW("WEIR.SETTLE", -3, false, false, NULL, wr_resp_settle, NULL),
     ROW("WEIR.RELEASE", 2, false, false, NULL, wr_resp_release, NULL),
     ROW("WEIR.RESET", 3, false, false, NULL, wr_resp_forget, NULL),
     ROW("PING", -1, false, false, NULL, wr_resp_ping, NULL),

@@ -377,15 +377,38 @@ static void write_ending(struct wr_resp_session *session, int result)
         wr_resp_error(&session->out, "ERR no such reservation");
 }
 
+/* The status that the request was answered with, for quotas that count only some. */
+static bool need_status(struct wr_resp_session *session, const struct wr_resp_call *call,
+                        int *status)
+{
+    int64_t number = 0;
+
+    *status = 0;
+    if (call->argc == 3)
+        return true;
+    if (call->argc > 4) {
+        wr_resp_error(&session->out, "ERR usage: WEIR.SETTLE <name> <cost> [<status>]");
+        return false;
+    }
+    if (!wr_resp_integer(call->args[3], &number) || number < 100 || number > 599) {
+        wr_resp_error(&session->out, "ERR the status must be an integer from 100 to 599");
+        return false;
+    }
+    *status = (int)number;
+    return true;
+}
+
 void wr_resp_settle(struct wr_resp_session *session, const struct wr_resp_call *call)
 {
     struct wr_loop *loop = session->door->loop;
     char id[WR_RESERVATION_ID + 1];
     int64_t cost;
+    int status;
 
-    if (need_id(session, call->args[1], id) && need_cost(session, call->args[2], &cost))
+    if (need_id(session, call->args[1], id) && need_cost(session, call->args[2], &cost) &&
+        need_status(session, call, &status))
         write_ending(session, wr_reservations_settle(wr_server_reservations(loop->server), loop, id,
-                                                     cost, 0, wr_loop_now(loop)));
+                                                     cost, status, wr_loop_now(loop)));
 }
 
 void wr_resp_release(struct wr_resp_session *session, const struct wr_resp_call *call)

@@ -204,6 +204,12 @@ def test_reservations(client):
     (("WEIR.CHECK", "three", "k", "x"), "ERR the cost must be an integer from 0 to 1000000000"),
     (("WEIR.CHECK", "three"), "ERR wrong number of arguments for 'WEIR.CHECK' command"),
     (("WEIR.CHECK", "three", "k", 1, 2), "ERR usage: WEIR.CHECK <limit> <key> [<cost>]"),
+    (("WEIR.SETTLE", "0" * 32, 1, 99), "ERR the status must be an integer from 100 to 599"),
+    (("WEIR.SETTLE", "0" * 32, 1, 600), "ERR the status must be an integer from 100 to 599"),
+    (("WEIR.SETTLE", "0" * 32, 1, "ok"), "ERR the status must be an integer from 100 to 599"),
+    (("WEIR.SETTLE", "0" * 32, 1, 200, 1), "ERR usage: WEIR.SETTLE <name> <cost> [<status>]"),
+    (("WEIR.SETTLE", "0" * 32), "ERR wrong number of arguments for 'WEIR.SETTLE' command"),
+    (("WEIR.SETTLE", "0" * 32, 1, 200), "ERR no such reservation"),
     (("WEIR.RESERVE", "three", "k", 1, 0), "ERR the time to live must be 1 to 86400000 ms"),
     (("WEIR.RESERVE", "three", "k", 1), "ERR wrong number of arguments for 'WEIR.RESERVE' command"),
 ])
