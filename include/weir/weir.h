@@ -149,7 +149,7 @@ struct weir_options {
 
 /* Shared limits are this arena's alone, as if there were no store; with an anonymous arena each
  * value that can lead to a customer is taken for a customer of its own, as if there were no
- * database. */
+ * database; what they use is counted in files of $TMPDIR that have no name. */
 #define WEIR_OPEN_LOCAL 1u
 
 /* Read the policy in the file |policy_path| and open or create its arena.

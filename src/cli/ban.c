@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "cli/commands.h"
-#include "lib/handle.h"
 #include "doors/bans.h"
+#include "lib/handle.h"
 
 #define DEFAULT_POLICY "/etc/weir/policy.yaml"
 #define ERRORS_BYTES 65536U

@@ -17,6 +17,7 @@
 #include "cli/commands.h"
 #include "cli/input.h"
 #include "cli/replay.h"
+#include "engine/engine.h"
 #include "lib/handle.h"
 #include "policy/customers.h"
 
@@ -216,9 +217,8 @@ static void say_of_customers(const struct wr_policy *policy)
     (void)fprintf(stderr, "weir replay: there is no database of customers here: each value of ");
     for (unsigned i = 0; i < customers->by_count; i++)
         (void)fprintf(stderr, "%s%s", i > 0 ? ", " : "", customers->by[i]);
-    (void)fprintf(stderr,
-                  " is taken for a customer of its own, with the plan that the policy or the "
-                  "log gives it; what a quota refuses here may be grace or overage\n");
+    (void)fprintf(stderr, " is taken for a customer of its own, with the plan that the policy or "
+                          "the log gives it until it is upgraded, for which nobody is asked\n");
 }
 
 static bool open_policy(struct replay *r)
@@ -297,6 +297,12 @@ static int replay(const struct wr_replay_options *options)
             r->failed = true;
         }
         clear_progress(r);
+        if (wr_engine_supposed_full(r->w->engine))
+            (void)fprintf(stderr,
+                          "weir replay: there are more customers than there is room for "
+                          "(customers.room, at most %u here): those that came last were "
+                          "unknown\n",
+                          WR_SUPPOSED_MAX);
         report(r);
         status = r->failed ? 1 : 0;
     }

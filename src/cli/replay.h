@@ -50,9 +50,15 @@ void wr_report_brief(const struct wr_replay_options *options, const struct wr_ta
 void wr_report_json(const struct wr_replay_options *options, const struct wr_tally *tally,
                     FILE *out);
 
-/* {"line":..,"time":..,"verdict":..,...} of one request; |answer| NULL: not counted. */
-void wr_verdict_json(const struct weir *w, const struct wr_item *item, const char *file,
-                     const struct weir_answer *answer, FILE *out);
+struct wr_verdict {
+    const struct wr_item *item;
+    const char *file;                 /* NULL: not to be said */
+    const struct weir_answer *answer; /* NULL: not counted */
+    const struct wr_verdict_extra *extra;
+};
+
+/* {"line":..,"time":..,"verdict":..,...} of one request. */
+void wr_verdict_json(const struct weir *w, const struct wr_verdict *verdict, FILE *out);
 
 /* |bytes| with control characters, backslash and what is not ASCII as \xNN. */
 void wr_print_escaped(FILE *out, const char *bytes, size_t len);

@@ -7,11 +7,17 @@
  * A place in a concurrency limit is held for as long as the log says that the request took; where
  * it does not say, until the clock moves on. Places held are in a heap by the moment they end.
  *
+ * Quotas of customers are watched request by request: what one took beyond its plan is seen in the
+ * cell before the next one is decided. A log knows the status from the start, so what a quota does
+ * not count is given back at once, not at the end of the request.
+ *
  * Invariant: releases due at or before a moment happen before the requests of that moment. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli/replay.h"
+#include "engine/engine.h"
+#include "lib/handle.h"
 
 #define BATCH 16
 #define HELD_MAX 65536U /* places held at a time; beyond, the next to end ends early */
@@ -28,6 +34,7 @@ struct wr_decider {
     FILE *verdicts_to;
     const char *const *files;
     bool skip_options;
+    size_t batch; /* requests decided together */
     int64_t now_ns;
     size_t count;
     struct wr_item *items[BATCH];
@@ -52,6 +59,7 @@ struct wr_decider *wr_decider_new(struct weir *w, struct wr_order *order, struct
     d->verdicts_to = verdicts_to;
     d->files = files;
     d->skip_options = defaults.skip_options;
+    d->batch = wr_policy_settings(w->policy)->customers != NULL ? 1 : BATCH;
     return d;
 }
 
@@ -123,14 +131,39 @@ static bool hold(struct wr_decider *d, const struct weir_answer *answer, int64_t
 
 /* ---- deciding ----------------------------------------------------------------------------- */
 
-static bool conclude(struct wr_decider *d, struct wr_item *item, const struct weir_answer *answer)
+/* Give back what is not counted, and see what is beyond the plan. */
+static void look_closer(struct wr_decider *d, const struct wr_item *item,
+                        struct weir_answer *answer, struct wr_verdict_extra *extra)
+{
+    const struct wr_engine *engine = d->w->engine;
+    struct wr_supposed_upgrade upgrade;
+    struct wr_quota_taken taken;
+
+    if (item->status >= 100 && item->status <= 599 && answer->outcome != WEIR_DENY &&
+        weir_awaits_status(d->w, answer))
+        (void)weir_finish(d->w, answer, item->status, d->now_ns);
+    for (unsigned i = 0; i < answer->count; i++)
+        if (wr_engine_quota_taken(engine, answer, i, &taken) &&
+            taken.overage_units + taken.grace_units > 0)
+            extra->beyond[extra->beyond_count++] = (struct wr_beyond){
+                answer->verdicts[i].limit, taken.overage_units, taken.grace_units};
+    extra->upgraded = wr_engine_supposed_upgrade(engine, &upgrade);
+    extra->from = upgrade.from;
+    extra->to = upgrade.to;
+}
+
+static bool conclude(struct wr_decider *d, struct wr_item *item, struct weir_answer *answer)
 {
     const char *file = d->files != NULL ? d->files[item->source] : NULL;
-    bool ok = wr_tally_add(d->tally, item, answer);
     int64_t lasts_ns = item->duration_ns > 0 ? item->duration_ns : 1, until_ns;
+    struct wr_verdict_extra extra = {.beyond_count = 0};
+    bool ok;
 
+    if (answer != NULL && d->batch == 1)
+        look_closer(d, item, answer, &extra);
+    ok = wr_tally_add(d->tally, item, answer, &extra);
     if (d->verdicts_to != NULL)
-        wr_verdict_json(d->w, item, file, answer, d->verdicts_to);
+        wr_verdict_json(d->w, &(struct wr_verdict){item, file, answer, &extra}, d->verdicts_to);
     if (answer != NULL && answer->outcome != WEIR_DENY && weir_holds(d->w, answer)) {
         if (__builtin_add_overflow(d->now_ns, lasts_ns, &until_ns))
             until_ns = INT64_MAX;
@@ -163,7 +196,7 @@ bool wr_decider_add(struct wr_decider *d, struct wr_item *item)
                 memcmp(item->request.method.ptr, options, sizeof options - 1) == 0;
     bool ok = true;
 
-    if (d->count == BATCH || now_ns != d->now_ns || skip)
+    if (d->count == d->batch || now_ns != d->now_ns || skip)
         ok = wr_decider_flush(d);
     d->now_ns = now_ns;
     if (skip)

@@ -52,21 +52,36 @@ static void print_decisive(const struct weir *w, const struct weir_answer *answe
                   weir_limit_name(w, verdict->limit), verdict->remaining_units);
 }
 
-void wr_verdict_json(const struct weir *w, const struct wr_item *item, const char *file,
-                     const struct weir_answer *answer, FILE *out)
+/* Members that are there only where they have something to say. */
+static void print_extra(const struct weir *w, const struct wr_verdict_extra *extra, FILE *out)
+{
+    for (unsigned i = 0; i < extra->beyond_count; i++) {
+        const struct wr_beyond *beyond = &extra->beyond[i];
+        (void)fprintf(out, "%s{\"limit\":\"%s\",\"overage\":%" PRId64 ",\"grace\":%" PRId64 "}%s",
+                      i == 0 ? ",\"beyond\":[" : ",", weir_limit_name(w, beyond->limit),
+                      beyond->overage_units, beyond->grace_units,
+                      i + 1 == extra->beyond_count ? "]" : "");
+    }
+    if (extra->upgraded)
+        (void)fprintf(out, ",\"upgraded\":{\"from\":\"%s\",\"to\":\"%s\"}",
+                      weir_plan_name(w, extra->from), weir_plan_name(w, extra->to));
+}
+
+void wr_verdict_json(const struct weir *w, const struct wr_verdict *verdict, FILE *out)
 {
     static const char *const words[] = {[WEIR_ALLOW] = "allow",
                                         [WEIR_DELAY] = "delay",
                                         [WEIR_DENY] = "deny",
                                         [WEIR_SHADOW] = "shadow"};
+    const struct weir_answer *answer = verdict->answer;
     bool denied = answer != NULL && answer->outcome == WEIR_DENY;
 
-    (void)fprintf(out, "{\"line\":%" PRIu64, item->line);
-    if (file != NULL) {
+    (void)fprintf(out, "{\"line\":%" PRIu64, verdict->item->line);
+    if (verdict->file != NULL) {
         (void)fputs(",\"file\":", out);
-        print_string(out, file, strlen(file));
+        print_string(out, verdict->file, strlen(verdict->file));
     }
-    print_time(out, ",\"time\":", item->time_ns);
+    print_time(out, ",\"time\":", verdict->item->time_ns);
     (void)fprintf(out, ",\"verdict\":\"%s\"",
                   words[answer != NULL ? answer->outcome & 3 : WEIR_ALLOW]);
     print_decisive(w, answer, out);
@@ -74,8 +89,10 @@ void wr_verdict_json(const struct weir *w, const struct wr_item *item, const cha
         (void)fprintf(out, ",\"retry_after_ms\":%" PRId64, ceil_ms(answer->retry_after_ns));
     else
         (void)fputs(",\"retry_after_ms\":null", out);
-    (void)fprintf(out, ",\"delay_ms\":%" PRId64 "}\n",
+    (void)fprintf(out, ",\"delay_ms\":%" PRId64,
                   answer != NULL && !denied ? ceil_ms(answer->delay_ns) : 0);
+    print_extra(w, verdict->extra, out);
+    (void)fputs("}\n", out);
 }
 
 /* ---- the object --------------------------------------------------------------------------- */
@@ -121,6 +138,12 @@ static void print_limit(const struct wr_replay_options *options, const struct wr
                   limit->name, limit->shadow ? "true" : "false", limit->requests, limit->denied,
                   limit->delayed, limit->clients, limit->clients_denied);
     print_when(limit, out);
+    if (limit->counts_beyond)
+        (void)fprintf(out,
+                      ",\"overage\":{\"requests\":%" PRIu64 ",\"units\":%" PRId64
+                      "},\"grace\":{\"requests\":%" PRIu64 ",\"units\":%" PRId64 "}",
+                      limit->overage_requests, limit->overage_units, limit->grace_requests,
+                      limit->grace_units);
     print_top(options, tally, index, out);
     (void)fputs("}", out);
 }
@@ -162,7 +185,12 @@ void wr_report_json(const struct wr_replay_options *options, const struct wr_tal
                   tally->outcomes[WEIR_ALLOW], tally->outcomes[WEIR_DELAY],
                   tally->outcomes[WEIR_DENY], tally->outcomes[WEIR_SHADOW], tally->uncounted,
                   tally->late, tally->logged_429);
-    (void)fputs(",\"limits\":[", out);
+    (void)fputs(",\"upgrades\":[", out);
+    for (size_t i = 0; i < tally->upgrade_count; i++)
+        (void)fprintf(out, "%s{\"from\":\"%s\",\"to\":\"%s\",\"customers\":%" PRIu64 "}",
+                      i > 0 ? "," : "", weir_plan_name(tally->w, tally->upgrades[i].from),
+                      weir_plan_name(tally->w, tally->upgrades[i].to), tally->upgrades[i].count);
+    (void)fputs("],\"limits\":[", out);
     for (unsigned i = 0; i < tally->limit_count; i++) {
         (void)fputs(i > 0 ? "," : "", out);
         print_limit(options, tally, i, out);

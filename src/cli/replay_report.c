@@ -108,6 +108,11 @@ static void print_totals(const struct wr_tally *tally, FILE *out)
         (void)fprintf(out, "  passed, but a shadow limit would refuse  %" PRIu64 " (%s)\n",
                       tally->outcomes[WEIR_SHADOW],
                       percent(tally->outcomes[WEIR_SHADOW], tally->requests, share));
+    for (size_t i = 0; i < tally->upgrade_count; i++)
+        (void)fprintf(out, "  upgraded from %s to %s  %" PRIu64 " customer%s\n",
+                      weir_plan_name(tally->w, tally->upgrades[i].from),
+                      weir_plan_name(tally->w, tally->upgrades[i].to), tally->upgrades[i].count,
+                      plural(tally->upgrades[i].count));
     if (tally->uncounted > 0)
         (void)fprintf(out, "  not counted  %" PRIu64 " (OPTIONS)\n", tally->uncounted);
     if (tally->late > 0)
@@ -153,6 +158,14 @@ static void print_limit(const struct wr_replay_options *options, const struct wr
     if (limit->delayed > 0)
         (void)fprintf(out, "    delayed %" PRIu64 " (%s)\n", limit->delayed,
                       percent(limit->delayed, limit->requests, share));
+    if (limit->overage_requests > 0)
+        (void)fprintf(out, "    overage %" PRId64 " unit%s of %" PRIu64 " request%s\n",
+                      limit->overage_units, plural((uint64_t)limit->overage_units),
+                      limit->overage_requests, plural(limit->overage_requests));
+    if (limit->grace_requests > 0)
+        (void)fprintf(out, "    grace   %" PRId64 " unit%s of %" PRIu64 " request%s\n",
+                      limit->grace_units, plural((uint64_t)limit->grace_units),
+                      limit->grace_requests, plural(limit->grace_requests));
     if (limit->denied > 0) {
         (void)fprintf(out, "    refused %" PRIu64 " (%s), of %" PRIu64 " client%s (%s of them)\n",
                       limit->denied, percent(limit->denied, limit->requests, share),

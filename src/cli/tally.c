@@ -14,6 +14,8 @@
 #include <string.h>
 
 #include "base/units.h"
+#include "lib/handle.h"
+#include "policy/quota.h"
 
 #define OTHERS "(others)"
 #define CLIENT_NAME_MAX 256 /* longer host names are cut */
@@ -31,6 +33,13 @@ struct wr_memo {
     struct memo_slot slots[MEMO_SLOTS];
 };
 
+static bool is_billed(const struct weir *w, size_t limit)
+{
+    const struct wr_policy_quota *quota = wr_policy_limit(w->policy, limit)->quota;
+
+    return quota != NULL && quota->exact;
+}
+
 bool wr_tally_init(struct wr_tally *tally, struct weir *w)
 {
     memset(tally, 0, sizeof *tally);
@@ -45,6 +54,7 @@ bool wr_tally_init(struct wr_tally *tally, struct weir *w)
     for (size_t i = 0; i < tally->limit_count; i++) {
         tally->limits[i].name = weir_limit_name(w, (unsigned)i);
         tally->limits[i].least_remaining = -1;
+        tally->limits[i].counts_beyond = is_billed(w, i);
     }
     return true;
 }
@@ -248,8 +258,32 @@ static bool count_limit(struct wr_tally *tally, struct wr_client *client,
     return true;
 }
 
+static void count_extra(struct wr_tally *tally, const struct wr_verdict_extra *extra)
+{
+    size_t i = 0;
+
+    for (unsigned k = 0; k < extra->beyond_count; k++) {
+        const struct wr_beyond *beyond = &extra->beyond[k];
+        struct wr_limit_tally *limit = &tally->limits[beyond->limit];
+        limit->overage_requests += beyond->overage_units > 0;
+        limit->overage_units += beyond->overage_units;
+        limit->grace_requests += beyond->grace_units > 0;
+        limit->grace_units += beyond->grace_units;
+    }
+    if (!extra->upgraded)
+        return;
+    while (i < tally->upgrade_count &&
+           (tally->upgrades[i].from != extra->from || tally->upgrades[i].to != extra->to))
+        i++;
+    if (i == WR_TALLY_UPGRADES_MAX)
+        return;
+    if (i == tally->upgrade_count)
+        tally->upgrades[tally->upgrade_count++] = (struct wr_upgrades){extra->from, extra->to, 0};
+    tally->upgrades[i].count++;
+}
+
 bool wr_tally_add(struct wr_tally *tally, const struct wr_item *item,
-                  const struct weir_answer *answer)
+                  const struct weir_answer *answer, const struct wr_verdict_extra *extra)
 {
     struct wr_client *client = find_client(tally, &item->request);
 
@@ -270,6 +304,7 @@ bool wr_tally_add(struct wr_tally *tally, const struct wr_item *item,
         return true;
     }
     tally->outcomes[answer->outcome & 3]++;
+    count_extra(tally, extra);
     client->denied += answer->outcome == WEIR_DENY;
     for (size_t i = 0; i < answer->count; i++)
         if (!count_limit(tally, client, &answer->verdicts[i], answer->decided_ns))

@@ -16,6 +16,26 @@
 #define WR_TALLY_EXCERPT 96                    /* bytes of a bad line kept */
 #define WR_TALLY_REASON 192
 
+/* What a request took of quotas beyond what its plan includes. */
+struct wr_beyond {
+    unsigned limit;
+    int64_t overage_units, grace_units; /* not both 0 */
+};
+
+struct wr_verdict_extra {
+    unsigned beyond_count;
+    struct wr_beyond beyond[WEIR_LIMITS_MAX];
+    bool upgraded; /* the customer moved from plan |from| to |to| */
+    unsigned from, to;
+};
+
+/* Customers that moved from one plan to another. */
+struct wr_upgrades {
+    unsigned from, to;
+    uint64_t count;
+};
+#define WR_TALLY_UPGRADES_MAX 64 /* each plan leads to one other */
+
 /* What one client had to do with one limit. */
 struct wr_touch {
     struct wr_touch *next; /* of the same client, last used first */
@@ -41,6 +61,9 @@ struct wr_limit_tally {
     int64_t minute, busiest_minute;          /* minutes since the epoch */
     uint64_t minute_denied, busiest_denied;
     int64_t least_remaining, capacity; /* of the one that came nearest; least -1: none */
+    bool counts_beyond;                /* a quota by customer: */
+    uint64_t overage_requests, grace_requests;
+    int64_t overage_units, grace_units;
 };
 
 struct wr_bad_line {
@@ -62,6 +85,8 @@ struct wr_tally {
     int64_t first_ns, last_ns;
     size_t limit_count;
     struct wr_limit_tally *limits;
+    size_t upgrade_count;
+    struct wr_upgrades upgrades[WR_TALLY_UPGRADES_MAX];
     struct wr_client *clients; /* uthash by name */
     struct wr_memo *memo;
     size_t bad_kept;
@@ -77,7 +102,7 @@ void wr_tally_bad(struct wr_tally *tally, const struct wr_bad_line *bad, const c
 
 /* Count |item|, decided as |answer| at |now|; |answer| NULL: not counted by the policy. */
 bool wr_tally_add(struct wr_tally *tally, const struct wr_item *item,
-                  const struct weir_answer *answer);
+                  const struct weir_answer *answer, const struct wr_verdict_extra *extra);
 
 size_t wr_tally_clients(const struct wr_tally *tally);
 

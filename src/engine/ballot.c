@@ -219,12 +219,19 @@ void wr_ballot_verdict(const struct wr_engine *engine, const struct wr_ballot *b
         wr_cell_verdict(&b->cell[i], &b->charge[i].take, out);
 }
 
+/* Is the plan the customer's own, to be changed? One that is supposed has what the request has. */
+static bool is_customers_plan(const struct wr_engine *engine, const struct wr_selection *selection)
+{
+    return selection->plan_from == WR_PLAN_CUSTOMER ||
+           (engine->known->supposed && selection->plan_from != WR_PLAN_GIVEN);
+}
+
 int wr_ballot_upgrade(const struct wr_engine *engine, const struct wr_ballot *b,
                       const struct wr_selection *selection)
 {
     int plan = -1;
 
-    if (b->cells == 0 || selection->plan_from != WR_PLAN_CUSTOMER)
+    if (b->cells == 0 || !is_customers_plan(engine, selection))
         return -1;
     for (unsigned i = 0; i < b->count; i++) {
         const struct wr_policy_quota_plan *quota;

@@ -38,7 +38,6 @@ struct wr_engine {
         *parts; /* limit_count rows of one for each plan, atomic: nodes << 16 | class. part.h */
 
     struct wr_known *known; /* who the customers are; NULL: nobody is known. customer.h */
-    bool supposes;          /* then: each value that leads to a customer is one of its own */
 
     /* Of envoyproxy/ratelimit's configuration; NULL where the policy has none. bound_envoy.h. */
     uint16_t *envoy_classes; /* one for each rule */

@@ -93,14 +93,16 @@ static int open_usages(struct wr_engine *engine, const char *directory, struct w
     return rc;
 }
 
-static int open_map(struct wr_known *known, const struct wr_policy_customers *customers,
+static int open_map(struct wr_known *known, const struct wr_known_place *place,
                     struct wr_diag *diag)
 {
+    const struct wr_policy_customers *customers = wr_policy_settings(known->policy)->customers;
     char path[PATH_BYTES];
-    struct wr_customers_options options = {.path = path, .room = customers->room};
+    struct wr_customers_options options = {
+        .path = path, .room = place->room, .writer = place->supposed};
     int rc;
 
-    (void)snprintf(path, sizeof path, "%s/" WR_CUSTOMERS_NAME, customers->directory);
+    (void)snprintf(path, sizeof path, "%s/" WR_CUSTOMERS_NAME, place->directory);
     diag->another = path;
     rc = wr_customers_open(&known->map, &options, diag);
     diag->another = NULL;
@@ -122,6 +124,24 @@ static bool have_folder(const char *directory, struct wr_diag *diag)
     return false;
 }
 
+int wr_known_open(struct wr_engine *engine, const struct wr_known_place *place,
+                  struct wr_diag *diag)
+{
+    int rc;
+
+    engine->known = calloc(1, sizeof *engine->known);
+    if (engine->known == NULL)
+        return WEIR_ENOMEM;
+    engine->known->policy = engine->policy;
+    engine->known->supposed = place->supposed;
+    rc = open_map(engine->known, place, diag);
+    if (rc == 0)
+        rc = open_usages(engine, place->directory, diag);
+    if (rc != 0)
+        wr_known_close(engine);
+    return rc;
+}
+
 int wr_engine_open_customers(struct wr_engine *engine, struct wr_diag *diag)
 {
     const struct wr_policy_customers *customers = wr_policy_settings(engine->policy)->customers;
@@ -132,16 +152,11 @@ int wr_engine_open_customers(struct wr_engine *engine, struct wr_diag *diag)
     diag->file = customers->directory;
     if (!have_folder(customers->directory, diag))
         return 0;
-    engine->known = calloc(1, sizeof *engine->known);
-    if (engine->known == NULL)
-        return WEIR_ENOMEM;
-    engine->known->policy = engine->policy;
-    engine->known->confirm = customers->confirm_upgrade.url != NULL;
-    rc = open_map(engine->known, customers, diag);
+    rc = wr_known_open(
+        engine,
+        &(struct wr_known_place){.directory = customers->directory, .room = customers->room}, diag);
     if (rc == 0)
-        rc = open_usages(engine, customers->directory, diag);
-    if (rc != 0)
-        wr_known_close(engine);
+        engine->known->confirm = customers->confirm_upgrade.url != NULL;
     return rc;
 }
 
@@ -199,7 +214,8 @@ static bool find(void *context, unsigned by, struct weir_slice value, struct wr_
     hash = wr_customers_hash(identity, value);
     wr_customers_prefetch(known->map, hash);
     guess = prefetch_guess(known, hash);
-    if (!wr_customers_find(known->map, identity, value, hash, &number))
+    if (!wr_customers_find(known->map, identity, value, hash, &number) &&
+        (!known->supposed || !wr_known_suppose(known, by, value, &number)))
         return false;
     if (guess != number)
         prefetch_cells(known, number);
@@ -240,44 +256,13 @@ static int plan(void *context, unsigned file_plan)
     return is == 0 || is == NO_PLAN ? -1 : is - 1;
 }
 
-/* A customer for each value: without a database, for looking at what would be. It has no cells, so
- * that its quotas are counted in the arena. */
-static bool suppose(void *context, unsigned by, struct weir_slice value,
-                    struct wr_customer_seen *out)
-{
-    const struct wr_engine *engine = context;
-    struct wr_sip sip = wr_sip_init(wr_arena_secret(engine->arena));
-
-    wr_sip_part(&sip, (uint8_t)by, value.ptr, value.len);
-    *out = (struct wr_customer_seen){
-        .id = wr_sip_finish(sip), .number = UINT32_MAX, .flags = WR_CUSTOMER_ACTIVE};
-    return true;
-}
-
-static int no_plan(void *context, unsigned file_plan)
-{
-    (void)context;
-    (void)file_plan;
-    return -1;
-}
-
-void wr_engine_suppose_customers(struct wr_engine *engine)
-{
-    engine->supposes = true;
-}
-
 void wr_known_select(struct wr_engine *engine, const struct weir_request *request, int64_t now,
                      struct wr_selection *out)
 {
     struct finding finding = {engine->known, now};
     const struct wr_customer_finder finder = {find, plan, &finding};
-    const struct wr_customer_finder supposed = {suppose, no_plan, engine};
 
-    wr_policy_select_with(engine->policy, request,
-                          engine->known != NULL ? &finder
-                          : engine->supposes    ? &supposed
-                                                : NULL,
-                          out);
+    wr_policy_select_with(engine->policy, request, engine->known != NULL ? &finder : NULL, out);
 }
 
 bool wr_known_find(struct wr_engine *engine, struct weir_slice value, int64_t now,
@@ -333,6 +318,8 @@ bool wr_known_upgrade(struct wr_engine *engine, const struct wr_ballot *b,
 
     if (plan < 0 || engine->known == NULL)
         return false;
+    if (engine->known->supposed)
+        return wr_known_move(engine->known, selection, plan, again);
     if (!again->peek)
         wr_customers_want(engine->known->map, selection->customer.number);
     again->plan = plan;

@@ -5,12 +5,12 @@
 
 #include "algo/quota.h"
 #include "base/diag.h"
+#include "engine/engine.h"
 #include "policy/policy.h"
 #include "store/customers.h"
 #include "store/usage.h"
 
 struct wr_ballot;
-struct wr_engine;
 
 #define WR_KNOWN_PREFETCH 4 /* cells that are fetched as soon as it is known whose they are */
 #define WR_KNOWN_BY 8       /* identities that lead to a customer */
@@ -20,11 +20,34 @@ struct wr_known {
     const struct wr_policy *policy;
     unsigned by_count;
     struct wr_customers_identity by[WR_KNOWN_BY];
-    bool confirm; /* an upgrade is to be confirmed first */
+    bool confirm;  /* an upgrade is to be confirmed first */
+    bool supposed; /* suppose.c: whoever comes is a customer */
+    bool supposed_full;
+    uint32_t supposed_count;
+    struct wr_supposed_upgrade upgraded; /* then: the last one, not yet told */
     unsigned prefetch_count;
     struct wr_usage *prefetch[WR_KNOWN_PREFETCH];
     uint8_t plan_of[WR_CUSTOMER_PLANS]; /* atomic: 0 not looked up yet, plan + 1, NO_PLAN */
 };
+
+/* Where the files are. */
+struct wr_known_place {
+    const char *directory;
+    uint32_t room; /* of new ones */
+    bool supposed;
+};
+
+/* Open them as those of |engine|, which has none. */
+int wr_known_open(struct wr_engine *engine, const struct wr_known_place *place,
+                  struct wr_diag *diag);
+
+/* |value| of customers.by[|by|] leads to nobody: make it a customer's. False: there is no room. */
+bool wr_known_suppose(struct wr_known *known, unsigned by, struct weir_slice value,
+                      uint32_t *number);
+
+/* The customer of |selection| moves to |plan|, and |again| is asked under it. */
+bool wr_known_move(struct wr_known *known, const struct wr_selection *selection, int plan,
+                   struct weir_request *again);
 
 /* wr_policy_select_with the customers that there are. */
 void wr_known_select(struct wr_engine *engine, const struct weir_request *request, int64_t now,

@@ -23,8 +23,34 @@ void wr_engine_free(struct wr_engine *engine);
  * file that does not fit is refused. */
 int wr_engine_open_customers(struct wr_engine *engine, struct wr_diag *diag);
 
-/* Instead: each value that can lead to a customer is one of its own, counted in the arena. */
-void wr_engine_suppose_customers(struct wr_engine *engine);
+/* Instead, for trying a policy out without a database: each value that can lead to a customer is
+ * one of its own, as soon as it comes, with the plan that the request has by itself until a quota
+ * upgrades it, at once. At most WR_SUPPOSED_MAX of them, or as many as the policy has room for;
+ * further ones are unknown. One thread at a time. The files are in $TMPDIR, and have no name. As
+ * wr_engine_open_customers otherwise. */
+#define WR_SUPPOSED_MAX (1U << 18)
+int wr_engine_suppose_customers(struct wr_engine *engine, struct wr_diag *diag);
+
+/* Has somebody come for whom there was no room? */
+bool wr_engine_supposed_full(const struct wr_engine *engine);
+
+/* The upgrade that the last decision made; false: it made none. */
+struct wr_supposed_upgrade {
+    bool made;
+    uint8_t from, to; /* plans */
+};
+bool wr_engine_supposed_upgrade(const struct wr_engine *engine, struct wr_supposed_upgrade *out);
+
+/* What the request of |answer| took of the quota that is its limit |i|, and how much of it was
+ * beyond what the plan includes; to be asked before anybody else takes of it. False: nothing was
+ * counted there. */
+struct wr_quota_taken {
+    int64_t units;
+    int64_t overage_units; /* of them, beyond the limit and metered */
+    int64_t grace_units;   /* of them, beyond the limit and forgiven */
+};
+bool wr_engine_quota_taken(const struct wr_engine *engine, const struct weir_answer *answer,
+                           unsigned i, struct wr_quota_taken *out);
 
 /* The judge that an arena to be used by an engine is opened with. */
 bool wr_engine_judge(const unsigned char params[WR_CLASS_PARAMS], uint64_t value, int64_t now_ns,

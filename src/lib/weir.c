@@ -83,7 +83,7 @@ static int open_all(struct weir *w, const struct weir_options *options, const st
                     "Bounds in docs/policy.md)",
                     wr_arena_class_room(w->arena));
     if (result == 0 && is_throwaway(options) && (options->flags & WEIR_OPEN_LOCAL) != 0)
-        wr_engine_suppose_customers(w->engine);
+        result = wr_engine_suppose_customers(w->engine, customers_diag);
     if (result == 0 && !is_throwaway(options))
         result = wr_engine_open_customers(w->engine, customers_diag);
     return result;
