@@ -47,6 +47,41 @@ class Described:
                     out.append(f"{where}.{name} is not described")
         return out
 
+    def members(self, value, schema):
+        """Which of the described members are in |value|: their places in the file."""
+        if "$ref" in schema:
+            node = self.document
+            for part in schema["$ref"].split("/")[1:]:
+                node = node[part]
+            return self.members(value, node)
+        found = set()
+        for one in schema.get("oneOf", []):
+            if not self.complaints(value, one):
+                found |= self.members(value, one)
+        if isinstance(value, list):
+            for item in value:
+                found |= self.members(item, schema.get("items", {}))
+        if isinstance(value, dict):
+            for name, described in schema.get("properties", {}).items():
+                if name in value:
+                    found |= {(id(schema), name)} | self.members(value[name], described)
+        return found
+
+    def described_members(self, schema, seen=()):
+        """All that members() can find."""
+        if "$ref" in schema:
+            node = self.document
+            for part in schema["$ref"].split("/")[1:]:
+                node = node[part]
+            return self.described_members(node, seen)
+        found = set()
+        if id(schema) in seen:
+            return found
+        items = [schema["items"]] if "items" in schema else []
+        for below in [*schema.get("oneOf", []), *items, *schema.get("properties", {}).values()]:
+            found |= self.described_members(below, (*seen, id(schema)))
+        return found | {(id(schema), name) for name in schema.get("properties", {})}
+
     def content(self, operation, status):
         """The media type of what |operation| answers with |status|, and its description."""
         response = operation["responses"][str(status)]

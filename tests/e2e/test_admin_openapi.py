@@ -128,3 +128,81 @@ def test_metrics_have_both_forms(door):
     operation = SPEC["paths"]["/metrics"]["get"]
     is_described(operation, door.admin("GET", "/metrics"))
     is_described(operation, door.admin("GET", "/metrics", headers={"Accept": "application/openmetrics-text"}))
+
+
+# ---- members: those that are described are those that there are
+
+CUSTOMERS = """identity:
+  ip: {from: x-forwarded-for, trusted: [127.0.0.1]}
+  api_key: {header: X-Api-Key}
+  plan: {default: free}
+customers: {directory: customers, by: [api_key], room: 100}
+plans:
+  free: {quotas: {daily: {limit: 10, on_exceed: upgrade}}, routes: {deny: ["/export/**"]}, upgrade_to: pro}
+  pro: {quotas: {daily: {limit: 100, on_exceed: overage}}}
+"""
+QUOTAS = ["name: daily, by: [customer], quota: {limit: 10, per: day, zone: Europe/Istanbul, alert_at: [80%], count: {status: [2xx]}}",
+          "name: monthly, by: [customer], quota: {limit: 5, per: month, anchor: customer, grace: 20%}",
+          "name: shared-ip, by: [ip], quota: {limit: 3, per: week}"]
+
+
+@pytest.fixture(scope="module")
+def shop(weir, tmp_path_factory):
+    made = Admin(weir, tmp_path_factory.mktemp("shop") / "policy.yaml", QUOTAS, identity=CUSTOMERS)
+    for name, more in [("acme", {"plan": "free"}), ("best", {"plan": "pro", "partner": True})]:
+        assert made.admin("POST", "/v1/customers", {"name": name, "value": f"k-{name}", **more}).status == 200
+    yield made
+    made.close()
+
+
+def explained(door, **question):
+    return is_described(SPEC["paths"]["/v1/explain"]["post"], door.admin("POST", "/v1/explain", {"ip": "192.0.2.1", **question}))
+
+
+def never_seen(schema, answers):
+    schema = SPEC["components"]["schemas"][schema]
+    seen = set().union(*(DESCRIBED.members(answer, schema) for answer in answers))
+    return sorted(name for _, name in DESCRIBED.described_members(schema) - seen)
+
+
+def test_members_of_limits(door, shop):
+    answers = [is_described(SPEC["paths"]["/v1/limits"]["get"], one.admin("GET", "/v1/limits")) for one in (door, shop)]
+    assert never_seen("InForce", answers) == []
+    daily, monthly, by_ip = answers[1]["limits"]
+    assert daily["quota"] == {"per": "day", "zone": "Europe/Istanbul", "anchor": 1, "anchor_by_customer": False, "billed": True,
+                              "alert_at": [80], "count": ["2xx"]}
+    assert [(r["plan"], r["units"], r["on_exceed"], r["admitted_at_most"], r.get("upgrade_to")) for r in daily["rates"]] == \
+        [("free", 10, "upgrade", 10, "pro"), ("pro", 100, "overage", None, None)]
+    assert monthly["quota"]["anchor_by_customer"] and monthly["rates"][0]["admitted_at_most"] == 6  # 20 % of 5 is 1
+    assert (by_ip["quota"]["billed"], by_ip["quota"]["per"]) == (False, "week")
+
+
+def test_members_of_explanations(door, shop):
+    acme, best = ({"headers": {"X-Api-Key": f"k-{name}"}} for name in ("acme", "best"))
+    whole = explained(shop, **acme)
+    assert whole["customer"]["partner"] is False and whole["plan"] == {"name": "free", "from": "customer"}
+    assert [limit["key"][0]["part"] for limit in whole["limits"]] == ["customer", "customer", "ip"]
+    assert whole["limits"][0]["key"][0]["id"] == whole["customer"]["id"]
+    assert whole["limits"][0]["quota"].startswith("10 a day, Europe/Istanbul") and "quota" in whole["limits"][2]
+    assert explained(shop)["customer"] is None
+    answers = [whole, explained(shop), explained(shop, **best), explained(shop, **acme, path="/export/x"), explained(shop, ip="a-host"),
+               explained(door, **EXAMPLES), explained(door, path="/b"), explained(door, path="/b", headers={"X-Api-Key": "k-1"}), explained(door, keys={"user": "u"})]
+    assert never_seen("Explanation", answers) == []
+    assert answers[3]["plan"] == {"name": "free", "from": "customer", "excludes": True, "included_in": "pro"}
+
+
+def test_members_of_keys(door, shop):
+    operation = SPEC["paths"]["/v1/keys"]["get"]
+    number = explained(shop, headers={"X-Api-Key": "k-acme"})["customer"]["id"]
+    for query in (f"limit=daily&by=customer:{number}", "limit=daily&key=k-acme", "limit=shared-ip&by=ip:192.0.2.7"):
+        reply = shop.admin("GET", f"/v1/keys?{query}")
+        is_described(operation, reply)
+        assert reply.status == 200, (query, reply.body)
+
+
+def test_the_page_names_the_members_of_quotas():
+    page = (DOCS / "admin.md").read_text()
+    limit = SPEC["components"]["schemas"]["Limit"]["properties"]
+    names = ["quota", "customer", "excludes", "included_in", *limit["quota"]["properties"],
+             *(set(limit["rates"]["items"]["properties"]) - {"plan", "rate", "units", "capacity"})]
+    assert [name for name in names if f"`{name}`" not in page and f'"{name}"' not in page] == []
