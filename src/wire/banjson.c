@@ -7,68 +7,39 @@
 
 #include <string.h>
 
-#include "wire/json.h"
+#include "wire/jsonbody.h"
 
-static bool is(struct weir_slice text, const char *name)
+static const char *read_member(void *context, struct weir_slice key,
+                               const struct wr_json_value *value)
 {
-    return text.len == strlen(name) && memcmp(text.ptr, name, text.len) == 0;
-}
-
-static bool fail(struct wr_ban_body *out, const char *error, struct weir_slice member)
-{
-    out->error = error;
-    out->member = member;
-    return false;
-}
-
-static bool read_member(struct wr_ban_body *out, struct wr_json *json, struct weir_slice key)
-{
-    struct weir_slice *to = is(key, "for")       ? &out->lasts
-                            : is(key, "until")   ? &out->until
-                            : is(key, "reason")  ? &out->reason
-                            : is(key, "confirm") ? &out->confirm
-                                                 : &out->value;
-    struct wr_json_value value;
+    struct wr_ban_body *out = context;
+    struct weir_slice *to = wr_json_body_is(key, "for")       ? &out->lasts
+                            : wr_json_body_is(key, "until")   ? &out->until
+                            : wr_json_body_is(key, "reason")  ? &out->reason
+                            : wr_json_body_is(key, "confirm") ? &out->confirm
+                                                              : &out->value;
+    const char *error;
 
     if (to == &out->value && out->identity.ptr != NULL)
-        return fail(out, "expected one caller a ban, found a second", key);
-    if (to->ptr != NULL)
-        return fail(out, "given twice", key);
-    if (!wr_json_read(json, &value))
-        return fail(out, json->error, key);
-    if (value.kind != WR_JSON_STRING)
-        return fail(out, "expected a string", key);
-    *to = value.text;
-    if (to->ptr == NULL)
-        to->ptr = "";
-    if (to == &out->value)
+        return "expected one caller a ban, found a second";
+    error = wr_json_body_text(to, value);
+    if (error == NULL && to == &out->value)
         out->identity = key;
-    return true;
+    return error;
 }
 
 bool wr_ban_body_read(struct wr_ban_body *out, struct weir_slice body, char *scratch)
 {
-    struct wr_json json = {.at = body.ptr,
-                           .end = body.ptr + body.len,
-                           .scratch = scratch,
-                           .scratch_end = scratch + body.len,
-                           .strict = true};
-    const struct weir_slice nothing = {NULL, 0};
-    struct weir_slice key = nothing;
-    bool first = true;
+    struct wr_json_body_fault fault;
 
     memset(out, 0, sizeof *out);
-    if (!wr_json_is_utf8(body))
-        return fail(out, "the body is not UTF-8", nothing);
-    if (wr_json_enter(&json, '{'))
-        while (wr_json_member(&json, &first, &key))
-            if (!read_member(out, &json, key))
-                return false;
-    if (json.error != NULL || !wr_json_finish(&json))
-        return fail(out, json.error != NULL ? json.error : "expected one object", nothing);
-    if (out->identity.ptr == NULL)
-        return fail(out, "expected a caller: \"ip\", or the name of an identity", nothing);
-    if (out->lasts.ptr != NULL && out->until.ptr != NULL)
-        return fail(out, "expected one of for and until, found both", nothing);
-    return true;
+    if (!wr_json_body_read(body, scratch, read_member, out, &fault)) {
+        out->error = fault.error;
+        out->member = fault.member;
+    } else if (out->identity.ptr == NULL) {
+        out->error = "expected a caller: \"ip\", or the name of an identity";
+    } else if (out->lasts.ptr != NULL && out->until.ptr != NULL) {
+        out->error = "expected one of for and until, found both";
+    }
+    return out->error == NULL;
 }
