@@ -9,9 +9,8 @@
  * whichever is first.  What is not answered is decided alone, by the library.
  *
  * Invariants:
- *   1. Nothing here blocks: connecting to a unix socket succeeds at once or
- *      not at all, and what the daemon does not read stays in a buffer that
- *      does not grow.  What does not fit is decided alone.
+ *   1. Nothing here blocks.  What does not fit into the link's buffer is
+ *      decided alone.
  *   2. No request waits longer than the deadline.  A daemon that was silent
  *      for that long is asked by one request in NGX_HTTP_WEIR_AGENT_PROBE ms
  *      until it answers; the others do not wait for it.
@@ -23,11 +22,10 @@
 
 
 #include "ngx_http_weir_module.h"
+#include "ngx_http_weir_link.h"
 
 
 #define NGX_HTTP_WEIR_AGENT_SLOTS  4096            /* asks of a worker */
-#define NGX_HTTP_WEIR_AGENT_OUT    (256 * 1024)    /* at least one ask */
-#define NGX_HTTP_WEIR_AGENT_IN     (32 * 1024)     /* at least one answer */
 #define NGX_HTTP_WEIR_AGENT_PROBE  100             /* ms */
 #define NGX_HTTP_WEIR_AGENT_RETRY  100             /* ms, doubled up to: */
 #define NGX_HTTP_WEIR_AGENT_LATEST 1000
@@ -49,7 +47,6 @@ struct ngx_http_weir_ask_s {
 
 typedef struct {
     struct weir                *weir;       /* whose policy is asked by */
-    ngx_connection_t           *connection; /* NULL: none */
 
     const char                 *trouble;    /* logged; NULL: it is well */
     ngx_msec_t                  heard;
@@ -62,33 +59,21 @@ typedef struct {
     ngx_http_weir_ask_t        *asks[NGX_HTTP_WEIR_AGENT_SLOTS];
     uint32_t                    serial[NGX_HTTP_WEIR_AGENT_SLOTS];
 
-    size_t                      out_pos;
-    size_t                      out_last;
-    size_t                      in_last;
-    u_char                      out[NGX_HTTP_WEIR_AGENT_OUT];
-    u_char                      in[NGX_HTTP_WEIR_AGENT_IN];
+    ngx_http_weir_link_t        link;
 } ngx_http_weir_agent_t;
 
 
 static ngx_http_weir_agent_t *ngx_http_weir_agent_get(struct weir *w);
 static ngx_int_t ngx_http_weir_agent_connect(ngx_http_weir_agent_t *agent);
-static ngx_int_t ngx_http_weir_agent_open(ngx_http_weir_agent_t *agent);
 static ngx_int_t ngx_http_weir_agent_put(ngx_http_weir_agent_t *agent,
     ngx_http_request_t *r, ngx_http_weir_ask_t *ask,
     const struct weir_request *request);
-static u_char *ngx_http_weir_agent_room(ngx_http_weir_agent_t *agent,
-    size_t *room);
-static void ngx_http_weir_agent_post(ngx_http_weir_agent_t *agent, size_t n);
 static void ngx_http_weir_agent_wait_handler(ngx_http_request_t *r);
-static void ngx_http_weir_agent_write_handler(ngx_event_t *wev);
-static ngx_int_t ngx_http_weir_agent_send(ngx_http_weir_agent_t *agent);
-static void ngx_http_weir_agent_read_handler(ngx_event_t *rev);
-static ngx_int_t ngx_http_weir_agent_read_answers(ngx_http_weir_agent_t *agent);
+static ngx_int_t ngx_http_weir_agent_read_handler(ngx_http_weir_link_t *link);
 static void ngx_http_weir_agent_answered(ngx_http_weir_agent_t *agent,
     struct weir_asked *asked);
 static void ngx_http_weir_agent_timeout_handler(ngx_event_t *ev);
-static void ngx_http_weir_agent_lost(ngx_http_weir_agent_t *agent);
-static void ngx_http_weir_agent_disconnect(ngx_http_weir_agent_t *agent);
+static void ngx_http_weir_agent_lost_handler(ngx_http_weir_link_t *link);
 static void ngx_http_weir_agent_detach(ngx_http_weir_ask_t *ask);
 static void ngx_http_weir_agent_resume(ngx_http_weir_ask_t *ask,
     const char *how);
@@ -215,15 +200,15 @@ ngx_http_weir_agent_release(struct weir *w, struct weir_answer *answer)
 
     agent = ngx_http_weir_agent;
 
-    if (agent == NULL || agent->connection == NULL) {
+    if (agent == NULL || agent->link.connection == NULL) {
         return NGX_OK; /* the place expires by itself */
     }
 
-    p = ngx_http_weir_agent_room(agent, &room);
+    p = ngx_http_weir_link_room(&agent->link, &room);
 
     if (room >= (size_t) n) {
         ngx_memcpy(p, frame, n);
-        ngx_http_weir_agent_post(agent, n);
+        ngx_http_weir_link_post(&agent->link, n);
     }
 
     return NGX_OK;
@@ -243,10 +228,7 @@ ngx_http_weir_agent_close(struct weir *w)
         return;
     }
 
-    if (agent->connection) {
-        (void) ngx_http_weir_agent_send(agent); /* releases */
-        ngx_http_weir_agent_disconnect(agent);
-    }
+    ngx_http_weir_link_close(&agent->link, 1);  /* releases are sent */
 
     agent->weir = NULL;
 }
@@ -266,7 +248,11 @@ ngx_http_weir_agent_get(struct weir *w)
             return NULL;
         }
 
-        ngx_memzero(agent, offsetof(ngx_http_weir_agent_t, out));
+        ngx_memzero(agent, offsetof(ngx_http_weir_agent_t, link.out));
+
+        agent->link.data = agent;
+        agent->link.read = ngx_http_weir_agent_read_handler;
+        agent->link.lost = ngx_http_weir_agent_lost_handler;
 
         for (i = 0; i < NGX_HTTP_WEIR_AGENT_SLOTS; i++) {
             agent->free[i] = i;
@@ -280,8 +266,8 @@ ngx_http_weir_agent_get(struct weir *w)
 
         /* without a master a process goes on with another policy */
 
-        if (agent->connection) {
-            ngx_http_weir_agent_lost(agent);
+        if (agent->link.connection) {
+            ngx_http_weir_agent_lost_handler(&agent->link);
         }
 
         agent->weir = w;
@@ -296,7 +282,7 @@ ngx_http_weir_agent_get(struct weir *w)
 static ngx_int_t
 ngx_http_weir_agent_connect(ngx_http_weir_agent_t *agent)
 {
-    if (agent->connection) {
+    if (agent->link.connection) {
         return NGX_OK;
     }
 
@@ -306,7 +292,11 @@ ngx_http_weir_agent_connect(ngx_http_weir_agent_t *agent)
         return NGX_DECLINED;
     }
 
-    if (ngx_http_weir_agent_open(agent) == NGX_OK) {
+    if (ngx_http_weir_link_open(&agent->link, weir_ask_socket(agent->weir))
+        == NGX_OK)
+    {
+        agent->silent = 0;
+        agent->heard = ngx_current_msec;
         return NGX_OK;
     }
 
@@ -318,102 +308,6 @@ ngx_http_weir_agent_connect(ngx_http_weir_agent_t *agent)
     agent->next = ngx_current_msec + agent->backoff;
 
     return NGX_DECLINED;
-}
-
-
-/*
- * Not by ngx_event_connect_peer(), which logs each failure.  A unix socket is
- * connected at once, or not at all: EAGAIN says that its queue is full.
- */
-
-static ngx_int_t
-ngx_http_weir_agent_open(ngx_http_weir_agent_t *agent)
-{
-    size_t               len;
-    ngx_err_t            err;
-    ngx_int_t            rc;
-    const char          *path;
-    ngx_socket_t         s;
-    struct sockaddr_un   sun;
-    ngx_connection_t    *c;
-
-    path = weir_ask_socket(agent->weir);
-    len = path ? ngx_strlen(path) : 0;
-
-    if (len == 0 || len >= sizeof(sun.sun_path)) {
-        ngx_set_socket_errno(NGX_ENOENT);
-        return NGX_ERROR;
-    }
-
-    ngx_memzero(&sun, sizeof(struct sockaddr_un));
-    sun.sun_family = AF_UNIX;
-    ngx_memcpy(sun.sun_path, path, len);
-
-    s = ngx_socket(AF_UNIX, SOCK_STREAM, 0);
-    if (s == (ngx_socket_t) -1) {
-        return NGX_ERROR;
-    }
-
-    c = NULL;
-
-    if (ngx_nonblocking(s) == -1
-        || fcntl(s, F_SETFD, FD_CLOEXEC) == -1
-        || connect(s, (struct sockaddr *) &sun, sizeof(struct sockaddr_un))
-           == -1)
-    {
-        goto failed;
-    }
-
-    c = ngx_get_connection(s, ngx_cycle->log);
-    if (c == NULL) {
-        goto failed;
-    }
-
-    c->data = agent;
-    c->recv = ngx_recv;
-    c->send = ngx_send;
-    c->log_error = NGX_ERROR_INFO;
-    c->number = ngx_atomic_fetch_add(ngx_connection_counter, 1);
-
-    c->read->log = c->log;
-    c->read->handler = ngx_http_weir_agent_read_handler;
-    c->write->log = c->log;
-    c->write->handler = ngx_http_weir_agent_write_handler;
-    c->write->ready = 1;
-
-    if (ngx_add_conn) {
-        rc = ngx_add_conn(c);
-
-    } else {
-        rc = ngx_add_event(c->read, NGX_READ_EVENT,
-                           (ngx_event_flags & NGX_USE_CLEAR_EVENT)
-                           ? NGX_CLEAR_EVENT : NGX_LEVEL_EVENT);
-    }
-
-    if (rc != NGX_OK) {
-        ngx_close_connection(c);
-        ngx_set_socket_errno(NGX_ENOMEM);
-        return NGX_ERROR;
-    }
-
-    agent->connection = c;
-    agent->out_pos = 0;
-    agent->out_last = 0;
-    agent->in_last = 0;
-    agent->silent = 0;
-    agent->heard = ngx_current_msec;
-
-    return NGX_OK;
-
-failed:
-
-    err = ngx_socket_errno;
-
-    (void) ngx_close_socket(s);
-
-    ngx_set_socket_errno(err);
-
-    return NGX_ERROR;
 }
 
 
@@ -436,7 +330,7 @@ ngx_http_weir_agent_put(ngx_http_weir_agent_t *agent, ngx_http_request_t *r,
     agent->serial[slot]++;
     id = (uint64_t) agent->serial[slot] << 32 | slot;
 
-    p = ngx_http_weir_agent_room(agent, &room);
+    p = ngx_http_weir_link_room(&agent->link, &room);
 
     n = weir_ask_begin(agent->weir, request, id, p, room);
     if (n <= 0) {
@@ -463,37 +357,9 @@ ngx_http_weir_agent_put(ngx_http_weir_agent_t *agent, ngx_http_request_t *r,
 
     ngx_add_timer(&ask->timer, deadline);
 
-    ngx_http_weir_agent_post(agent, n);
+    ngx_http_weir_link_post(&agent->link, n);
 
     return NGX_OK;
-}
-
-
-static u_char *
-ngx_http_weir_agent_room(ngx_http_weir_agent_t *agent, size_t *room)
-{
-    if (agent->out_pos
-        && NGX_HTTP_WEIR_AGENT_OUT - agent->out_last < WEIR_ASK_BYTES)
-    {
-        agent->out_last -= agent->out_pos;
-        ngx_memmove(agent->out, agent->out + agent->out_pos, agent->out_last);
-        agent->out_pos = 0;
-    }
-
-    *room = NGX_HTTP_WEIR_AGENT_OUT - agent->out_last;
-
-    return agent->out + agent->out_last;
-}
-
-
-/* All that is put in a turn of the event loop leaves at its end */
-
-static void
-ngx_http_weir_agent_post(ngx_http_weir_agent_t *agent, size_t n)
-{
-    agent->out_last += n;
-
-    ngx_post_event(agent->connection->write, &ngx_posted_events);
 }
 
 
@@ -508,114 +374,21 @@ ngx_http_weir_agent_wait_handler(ngx_http_request_t *r)
 }
 
 
-static void
-ngx_http_weir_agent_write_handler(ngx_event_t *wev)
+static ngx_int_t
+ngx_http_weir_agent_read_handler(ngx_http_weir_link_t *link)
 {
+    int                     n;
+    size_t                  pos;
     ngx_connection_t       *c;
+    struct weir_asked       asked;
     ngx_http_weir_agent_t  *agent;
 
-    c = wev->data;
-    agent = c->data;
-
-    if (ngx_http_weir_agent_send(agent) != NGX_OK
-        || ngx_handle_write_event(wev, 0) != NGX_OK)
-    {
-        ngx_http_weir_agent_lost(agent);
-    }
-}
-
-
-static ngx_int_t
-ngx_http_weir_agent_send(ngx_http_weir_agent_t *agent)
-{
-    ssize_t            n;
-    ngx_connection_t  *c;
-
-    c = agent->connection;
-
-    while (agent->out_pos < agent->out_last) {
-
-        n = c->send(c, agent->out + agent->out_pos,
-                    agent->out_last - agent->out_pos);
-
-        if (n == NGX_AGAIN) {
-            return NGX_OK;
-        }
-
-        if (n <= 0) {
-            return NGX_ERROR;
-        }
-
-        agent->out_pos += n;
-    }
-
-    agent->out_pos = 0;
-    agent->out_last = 0;
-
-    return NGX_OK;
-}
-
-
-static void
-ngx_http_weir_agent_read_handler(ngx_event_t *rev)
-{
-    ssize_t                 n;
-    ngx_int_t               rc;
-    ngx_connection_t       *c;
-    ngx_http_weir_agent_t  *agent;
-
-    c = rev->data;
-    agent = c->data;
-
-    for ( ;; ) {
-
-        n = c->recv(c, agent->in + agent->in_last,
-                    NGX_HTTP_WEIR_AGENT_IN - agent->in_last);
-
-        if (n == NGX_AGAIN) {
-            break;
-        }
-
-        if (n <= 0) {
-            ngx_http_weir_agent_lost(agent);
-            return;
-        }
-
-        agent->in_last += n;
-
-        rc = ngx_http_weir_agent_read_answers(agent);
-
-        if (agent->connection != c) {
-            return;
-        }
-
-        if (rc != NGX_OK) {
-            ngx_http_weir_agent_trouble(agent, "does not speak our protocol",
-                                        0);
-            ngx_http_weir_agent_lost(agent);
-            return;
-        }
-    }
-
-    if (ngx_handle_read_event(rev, 0) != NGX_OK) {
-        ngx_http_weir_agent_lost(agent);
-    }
-}
-
-
-static ngx_int_t
-ngx_http_weir_agent_read_answers(ngx_http_weir_agent_t *agent)
-{
-    int                n;
-    size_t             pos;
-    ngx_connection_t  *c;
-    struct weir_asked  asked;
-
-    c = agent->connection;
+    agent = link->data;
+    c = link->connection;
     pos = 0;
 
     for ( ;; ) {
-        n = weir_ask_next(agent->weir, agent->in + pos, agent->in_last - pos,
+        n = weir_ask_next(agent->weir, link->in + pos, link->in_last - pos,
                           weir_now(agent->weir), &asked);
         if (n <= 0) {
             break;
@@ -625,16 +398,20 @@ ngx_http_weir_agent_read_answers(ngx_http_weir_agent_t *agent)
 
         ngx_http_weir_agent_answered(agent, &asked);
 
-        if (agent->connection != c) {
-            return NGX_DECLINED;
+        if (link->connection != c) {
+            return NGX_OK;
         }
     }
 
-    agent->in_last -= pos;
-    ngx_memmove(agent->in, agent->in + pos, agent->in_last);
+    link->in_last -= pos;
+    ngx_memmove(link->in, link->in + pos, link->in_last);
 
-    return n == 0 && agent->in_last < NGX_HTTP_WEIR_AGENT_IN ? NGX_OK
-                                                             : NGX_ERROR;
+    if (n < 0 || link->in_last == NGX_HTTP_WEIR_LINK_IN) {
+        ngx_http_weir_agent_trouble(agent, "does not speak our protocol", 0);
+        return NGX_ERROR;
+    }
+
+    return NGX_OK;
 }
 
 
@@ -706,12 +483,15 @@ ngx_http_weir_agent_timeout_handler(ngx_event_t *ev)
 /* The connection has ended.  One that was idle is nobody's trouble. */
 
 static void
-ngx_http_weir_agent_lost(ngx_http_weir_agent_t *agent)
+ngx_http_weir_agent_lost_handler(ngx_http_weir_link_t *link)
 {
-    ngx_uint_t            i;
-    ngx_http_weir_ask_t  *ask;
+    ngx_uint_t              i;
+    ngx_http_weir_ask_t    *ask;
+    ngx_http_weir_agent_t  *agent;
 
-    ngx_http_weir_agent_disconnect(agent);
+    agent = link->data;
+
+    ngx_http_weir_link_close(link, 0);
 
     if (agent->nfree == NGX_HTTP_WEIR_AGENT_SLOTS) {
         return;
@@ -729,18 +509,6 @@ ngx_http_weir_agent_lost(ngx_http_weir_agent_t *agent)
             ngx_http_weir_agent_resume(ask, "lost");
         }
     }
-}
-
-
-static void
-ngx_http_weir_agent_disconnect(ngx_http_weir_agent_t *agent)
-{
-    ngx_connection_t  *c;
-
-    c = agent->connection;
-    agent->connection = NULL;
-
-    ngx_close_connection(c);
 }
 
 

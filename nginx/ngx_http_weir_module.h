@@ -123,8 +123,15 @@ void ngx_http_weir_warn_return(ngx_conf_t *cf);
 
 ngx_int_t ngx_http_weir_preaccess_handler(ngx_http_request_t *r);
 ngx_int_t ngx_http_weir_precontent_handler(ngx_http_request_t *r);
-ngx_int_t ngx_http_weir_log_handler(ngx_http_request_t *r);
+
+/* ngx_http_weir_ctx.c */
+
+ngx_http_weir_ctx_t *ngx_http_weir_create_ctx(ngx_http_request_t *r,
+    struct weir *w);
 ngx_http_weir_ctx_t *ngx_http_weir_get_ctx(ngx_http_request_t *r);
+ngx_int_t ngx_http_weir_remember(ngx_http_request_t *r,
+    ngx_http_weir_ctx_t *ctx, const struct weir_answer *answer);
+ngx_int_t ngx_http_weir_log_handler(ngx_http_request_t *r);
 void ngx_http_weir_release_all(void);
 
 /* ngx_http_weir_agent.c */
