@@ -33,6 +33,10 @@ static inline struct admin_door *admin_door_of(struct http_service *service)
 
 http_handler admin_limits, admin_explain, admin_key_get, admin_key_delete;
 
+/* door_admin_envoy.c; admin_put_envoy: what of it is in force, as a member. */
+http_handler admin_explain_envoy, admin_key_envoy_get, admin_key_envoy_delete;
+void admin_put_envoy(struct wr_page *page, const struct wr_policy *policy);
+
 /* Answer |status| with the door's page as body, or 503 where memory did not last. */
 void admin_page(struct admin_door *door, struct http_response *response, int status,
                 const char *type);

@@ -4,7 +4,6 @@
 
 #include "doors/door_admin.h"
 #include "lib/handle.h"
-#include "policy/envoy.h"
 #include "policy/quota.h"
 
 #define RATE_BYTES 128U
@@ -223,7 +222,6 @@ void admin_limits(struct http_service *service, struct weir_slice peer,
 {
     struct admin_door *door = admin_door_of(service);
     const struct wr_handle *handle = service->loop->handle;
-    const struct wr_envoy *envoy = wr_policy_envoy(handle->policy);
     struct wr_page *page = &door->page;
     struct patterns patterns;
 
@@ -236,7 +234,7 @@ void admin_limits(struct http_service *service, struct weir_slice peer,
         put_arena(page, handle->weir);
         put_plans(page, handle->policy);
         put_limits(page, handle->policy, &patterns);
-        admin_put_int(page, "envoy_rules", envoy != NULL ? (int64_t)wr_envoy_rule_count(envoy) : 0);
+        admin_put_envoy(page, handle->policy);
         wr_page_close(page, '}');
         admin_page(door, response, 200, "application/json");
     } else {

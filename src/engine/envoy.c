@@ -2,8 +2,8 @@
  *
  *   match     which rule each descriptor meets; overrides; who replaces whom
  *   evaluate  what taking would do; nothing is written
- *   charge    all that fit, if the question as a whole passes; or, with count_over_limit,
- * everything describe  a status for each descriptor, the code of the whole, the statistics
+ *   charge    all that fit, if the question as a whole passes; or, with count_over_limit, all
+ *   describe  a status for each descriptor, the code of the whole
  *
  * Invariants:
  *   1. Without count_over_limit a question that is refused has consumed nothing when this returns.
@@ -19,41 +19,16 @@
 #include "algo/fixed_window.h"
 #include "base/arith.h"
 #include "engine/bound_envoy.h"
+#include "engine/envoy_parts.h"
 
 #define HITS_MAX (UINT64_C(1) << 32) /* more than any limit holds */
 
 /* Kinds of the parts of a key: none of enum wr_part_kind. */
 enum { PART_DOMAIN = 16, PART_KEY, PART_VALUE, PART_PATTERN, PART_UNIT };
 
-/* One descriptor on its way. */
-struct item {
-    const struct wr_descriptor *asked;
-    const struct wr_envoy_rule *rule;   /* NULL: none applies */
-    const struct wr_envoy_rule *counts; /* whose statistics this is in; NULL: nobody's */
-    const char *name;
-    struct wr_limit override;
-    struct wr_charge charge;
-    struct weir_receipt receipt;
-    uint64_t hits;
-    uint64_t before; /* counted in the window before this question */
-    uint32_t units;
-    uint8_t unit;
-    bool counted; /* meets a limit that counts */
-    bool shadow, quota;
-    bool over;
-};
-
-struct question {
-    struct wr_engine *engine;
-    const struct wr_envoy *envoy;
-    const struct wr_rate_request *request;
-    int64_t now;
-    struct item items[WR_DESCRIPTORS_MAX];
-};
-
 /* ---- match ------------------------------------------------------------------------------- */
 
-static uint64_t hash_key(const struct question *q, const struct item *item,
+static uint64_t hash_key(const struct wr_envoy_question *q, const struct wr_envoy_item *item,
                          const struct wr_envoy_match *match)
 {
     struct wr_sip sip = wr_sip_init(wr_arena_secret(q->engine->arena));
@@ -72,7 +47,7 @@ static uint64_t hash_key(const struct question *q, const struct item *item,
     return wr_sip_finish(sip);
 }
 
-static uint64_t hits_of(const struct question *q, const struct wr_descriptor *asked)
+static uint64_t hits_of(const struct wr_envoy_question *q, const struct wr_descriptor *asked)
 {
     uint64_t hits = asked->has_hits ? asked->hits : wr_max_u64(1, q->request->hits);
 
@@ -82,7 +57,7 @@ static uint64_t hits_of(const struct question *q, const struct wr_descriptor *as
 /* The limit that came with the question, in place of the rule and all that the rule says: it has no
  * name, replaces nobody and is replaced by nobody, is no quota, not in shadow, and each value has a
  * counter. Only the statistics are the rule's, as those of values have no end. */
-static int use_override(struct question *q, struct item *item)
+static int use_override(struct wr_envoy_question *q, struct wr_envoy_item *item)
 {
     const struct wr_descriptor *asked = item->asked;
 
@@ -97,7 +72,8 @@ static int use_override(struct question *q, struct item *item)
                               &item->charge.class_id);
 }
 
-static void use_rule(const struct question *q, struct item *item, const struct wr_envoy_rule *rule)
+static void use_rule(const struct wr_envoy_question *q, struct wr_envoy_item *item,
+                     const struct wr_envoy_rule *rule)
 {
     item->rule = rule;
     item->name = rule->name;
@@ -110,12 +86,12 @@ static void use_rule(const struct question *q, struct item *item, const struct w
     item->charge.class_id = q->engine->envoy_classes[rule->index];
 }
 
-static int match_item(struct question *q, int domain, struct item *item)
+static int match_item(struct wr_envoy_question *q, int domain, struct wr_envoy_item *item)
 {
     struct wr_envoy_match match;
     int result = 0;
 
-    item->rule = NULL;
+    item->rule = item->replaced = NULL;
     item->name = "";
     item->counted = item->shadow = item->quota = item->over = false;
     item->unit = WR_UNIT_UNKNOWN;
@@ -138,7 +114,7 @@ static int match_item(struct question *q, int domain, struct item *item)
 }
 
 /* Is |name| in the list of any limit that |q| meets? */
-static bool is_replaced(const struct question *q, const char *name)
+static bool is_replaced(const struct wr_envoy_question *q, const char *name)
 {
     for (size_t i = 0; i < q->request->count; i++) {
         const struct wr_envoy_rule *rule = q->items[i].rule;
@@ -149,7 +125,7 @@ static bool is_replaced(const struct question *q, const char *name)
     return false;
 }
 
-static int match_all(struct question *q, int domain)
+static int match_all(struct wr_envoy_question *q, int domain)
 {
     for (size_t i = 0; i < q->request->count; i++) {
         int result;
@@ -161,7 +137,7 @@ static int match_all(struct question *q, int domain)
     return 0;
 }
 
-static void drop_replaced(struct question *q)
+static void drop_replaced(struct wr_envoy_question *q)
 {
     bool dropped[WR_DESCRIPTORS_MAX] = {false};
 
@@ -169,6 +145,7 @@ static void drop_replaced(struct question *q)
         dropped[i] = q->items[i].name[0] != '\0' && is_replaced(q, q->items[i].name);
     for (size_t i = 0; i < q->request->count; i++) {
         if (dropped[i]) {
+            q->items[i].replaced = q->items[i].rule;
             q->items[i].rule = q->items[i].counts = NULL;
             q->items[i].counted = false;
         }
@@ -177,7 +154,7 @@ static void drop_replaced(struct question *q)
 
 /* ---- evaluate and charge ----------------------------------------------------------------- */
 
-static void judge(const struct question *q, struct item *item)
+static void judge(const struct wr_envoy_question *q, struct wr_envoy_item *item)
 {
     const struct wr_limit *limit = item->charge.limit;
     int64_t end_ns;
@@ -194,10 +171,10 @@ static void judge(const struct question *q, struct item *item)
         item->over = false;
 }
 
-static void evaluate(struct question *q)
+void wr_envoy_evaluate(struct wr_envoy_question *q)
 {
     for (size_t i = 0; i < q->request->count; i++) {
-        struct item *item = &q->items[i];
+        struct wr_envoy_item *item = &q->items[i];
         if (!item->counted)
             continue;
         wr_charge_evaluate(q->engine->arena, &item->charge, q->now);
@@ -206,14 +183,14 @@ static void evaluate(struct question *q)
 }
 
 /* Invariant 3. */
-static bool is_over(const struct question *q)
+bool wr_envoy_is_over(const struct wr_envoy_question *q)
 {
     size_t quotas = 0, over = 0;
 
     if (wr_envoy_options(q->envoy)->shadow_mode)
         return false;
     for (size_t i = 0; i < q->request->count; i++) {
-        const struct item *item = &q->items[i];
+        const struct wr_envoy_item *item = &q->items[i];
         bool refuses = item->over && !item->shadow;
         if (!item->counted)
             continue;
@@ -226,7 +203,7 @@ static bool is_over(const struct question *q)
 }
 
 /* Give hits back: down to 0, in this window; of a key without a counter nothing. */
-static void give(struct question *q, struct item *item)
+static void give(struct wr_envoy_question *q, struct wr_envoy_item *item)
 {
     struct weir_receipt receipt;
 
@@ -235,7 +212,7 @@ static void give(struct question *q, struct item *item)
     wr_charge_evaluate(q->engine->arena, &item->charge, q->now);
 }
 
-static void take(struct question *q, struct item *item, bool whatever)
+static void take(struct wr_envoy_question *q, struct wr_envoy_item *item, bool whatever)
 {
     if (item->asked->negative) {
         give(q, item);
@@ -253,10 +230,10 @@ static void take(struct question *q, struct item *item, bool whatever)
         wr_charge_force(q->engine->arena, &item->charge, q->now);
 }
 
-static void give_back(struct question *q)
+static void give_back(struct wr_envoy_question *q)
 {
     for (size_t i = 0; i < q->request->count; i++) {
-        struct item *item = &q->items[i];
+        struct wr_envoy_item *item = &q->items[i];
         if (!item->counted || !wr_receipt_taken(&item->receipt))
             continue;
         wr_charge_refund(q->engine->arena, item->charge.limit, &item->receipt,
@@ -266,18 +243,18 @@ static void give_back(struct question *q)
 }
 
 /* Returns whether the question as a whole passes. */
-static bool charge(struct question *q)
+static bool charge(struct wr_envoy_question *q)
 {
     bool whatever = wr_envoy_options(q->envoy)->count_over_limit;
 
-    if (!whatever && is_over(q))
+    if (!whatever && wr_envoy_is_over(q))
         return false;
     for (size_t i = 0; i < q->request->count; i++) {
-        struct item *item = &q->items[i];
+        struct wr_envoy_item *item = &q->items[i];
         if (item->counted && (whatever || !item->over))
             take(q, item, whatever);
     }
-    if (!is_over(q))
+    if (!wr_envoy_is_over(q))
         return true;
     if (!whatever)
         give_back(q);
@@ -286,7 +263,7 @@ static bool charge(struct question *q)
 
 /* ---- describe ---------------------------------------------------------------------------- */
 
-static uint32_t remaining_of(const struct item *item, bool passed)
+static uint32_t remaining_of(const struct wr_envoy_item *item, bool passed)
 {
     int64_t left = item->charge.take.remaining;
 
@@ -297,8 +274,8 @@ static uint32_t remaining_of(const struct item *item, bool passed)
     return (uint32_t)wr_min_i64(left, UINT32_MAX);
 }
 
-static void describe_item(const struct question *q, const struct item *item, bool charged,
-                          struct wr_rate_status *out)
+static void describe_item(const struct wr_envoy_question *q, const struct wr_envoy_item *item,
+                          bool charged, struct wr_rate_status *out)
 {
     int64_t end_ns;
 
@@ -318,7 +295,7 @@ static void describe_item(const struct question *q, const struct item *item, boo
     out->reset_s = wr_max_i64(1, (end_ns - q->now + WR_NS_PER_S - 1) / WR_NS_PER_S);
 }
 
-static void describe(const struct question *q, bool passed, struct wr_rate_response *out)
+void wr_envoy_describe(const struct wr_envoy_question *q, bool passed, struct wr_rate_response *out)
 {
     bool charged = passed || wr_envoy_options(q->envoy)->count_over_limit;
 
@@ -330,56 +307,6 @@ static void describe(const struct question *q, bool passed, struct wr_rate_respo
         describe_item(q, &q->items[i], charged, &out->statuses[i]);
 }
 
-/* ---- statistics -------------------------------------------------------------------------- */
-
-static void count(struct wr_engine *engine, unsigned lane, const struct item *item,
-                  enum wr_envoy_stat stat, uint64_t hits)
-{
-    uint64_t *counters = &engine->envoy_stats[lane % WR_ENVOY_LANES * engine->envoy_stride];
-
-    if (hits > 0)
-        (void)__atomic_fetch_add(&counters[item->counts->index * WR_ENVOY_STATS + stat], hits,
-                                 __ATOMIC_RELAXED);
-}
-
-/* Hits above four fifths of the limit are near it, those beyond it over. */
-static void count_item(struct wr_engine *engine, unsigned lane, const struct item *item)
-{
-    uint64_t units = item->units, near = units - (units + 4) / 5;
-    uint64_t after = item->before + item->hits;
-
-    if (item->asked->negative) {
-        count(engine, lane, item, WR_ENVOY_RETURNED, item->hits);
-        return;
-    }
-    count(engine, lane, item, WR_ENVOY_TOTAL, item->hits);
-    if (!item->over)
-        count(engine, lane, item, WR_ENVOY_WITHIN, item->hits);
-    if (!item->counted)
-        return;
-    count(engine, lane, item, WR_ENVOY_NEAR,
-          wr_monus_u64(wr_min_u64(after, units), wr_max_u64(near, item->before)));
-    if (item->over) {
-        count(engine, lane, item, WR_ENVOY_OVER,
-              wr_min_u64(item->hits, wr_monus_u64(after, units)));
-        if (item->shadow)
-            count(engine, lane, item, WR_ENVOY_SHADOW, item->hits);
-    }
-}
-
-uint64_t wr_engine_envoy_stat(const struct wr_engine *engine, size_t rule, enum wr_envoy_stat stat)
-{
-    uint64_t sum = 0;
-
-    if (engine->envoy_stats == NULL || rule >= wr_envoy_rule_count(wr_policy_envoy(engine->policy)))
-        return 0;
-    for (size_t lane = 0; lane < WR_ENVOY_LANES; lane++)
-        sum += __atomic_load_n(
-            &engine->envoy_stats[lane * engine->envoy_stride + rule * WR_ENVOY_STATS + stat],
-            __ATOMIC_RELAXED);
-    return sum;
-}
-
 /* ---- the whole --------------------------------------------------------------------------- */
 
 bool wr_engine_knows_domain(const struct wr_engine *engine, struct weir_slice domain)
@@ -389,29 +316,38 @@ bool wr_engine_knows_domain(const struct wr_engine *engine, struct weir_slice do
     return envoy != NULL && wr_envoy_domain(envoy, domain) >= 0;
 }
 
-int wr_engine_rate(struct wr_engine *engine, const struct wr_rate_request *request, unsigned lane,
-                   int64_t now, struct wr_rate_response *out)
+int wr_envoy_match(struct wr_envoy_question *q, struct wr_engine *engine,
+                   const struct wr_rate_request *request, int64_t now)
 {
-    struct question q;
     int domain, result;
 
-    q.engine = engine;
-    q.envoy = wr_policy_envoy(engine->policy);
-    q.request = request;
-    q.now = now;
-    domain = q.envoy != NULL ? wr_envoy_domain(q.envoy, request->domain) : -1;
+    q->engine = engine;
+    q->envoy = wr_policy_envoy(engine->policy);
+    q->request = request;
+    q->now = now;
+    domain = q->envoy != NULL ? wr_envoy_domain(q->envoy, request->domain) : -1;
     if (domain < 0)
         return WEIR_ENOENT;
     if (request->count > WR_DESCRIPTORS_MAX)
         return WEIR_EINVAL;
-    result = match_all(&q, domain);
+    result = match_all(q, domain);
+    if (result == 0)
+        drop_replaced(q);
+    return result;
+}
+
+int wr_engine_rate(struct wr_engine *engine, const struct wr_rate_request *request, unsigned lane,
+                   int64_t now, struct wr_rate_response *out)
+{
+    struct wr_envoy_question q;
+    int result = wr_envoy_match(&q, engine, request, now);
+
     if (result != 0)
         return result;
-    drop_replaced(&q);
-    evaluate(&q);
-    describe(&q, charge(&q), out);
+    wr_envoy_evaluate(&q);
+    wr_envoy_describe(&q, charge(&q), out);
     for (size_t i = 0; i < request->count; i++)
         if (q.items[i].counts != NULL)
-            count_item(engine, lane, &q.items[i]);
+            wr_envoy_count(engine, lane, &q.items[i]);
     return 0;
 }

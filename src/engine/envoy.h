@@ -34,6 +34,33 @@ bool wr_engine_knows_domain(const struct wr_engine *engine, struct weir_slice do
 int wr_engine_rate(struct wr_engine *engine, const struct wr_rate_request *request, unsigned lane,
                    int64_t now, struct wr_rate_response *out);
 
+/* Why a descriptor is answered as it is. */
+enum wr_rate_why {
+    WR_RATE_MEETS,      /* |rule| */
+    WR_RATE_MEETS_NONE, /* of the files' */
+    WR_RATE_REPLACED,   /* |rule| would be met; another descriptor's takes its place */
+    WR_RATE_OVERRIDDEN  /* the question brings a limit of its own */
+};
+
+struct wr_rate_reason {
+    enum wr_rate_why why;
+    const struct wr_envoy_rule *rule; /* NULL: none. Of the policy. */
+    uint64_t hits, used;              /* asked for now; counted in the window before */
+    bool counted;                     /* against a limit that is not unlimited */
+    bool over;                        /* in shadow too */
+};
+
+/* As wr_engine_rate would answer, but nothing is taken nor counted; and why, for each descriptor.
+ */
+int wr_engine_rate_explain(struct wr_engine *engine, const struct wr_rate_request *request,
+                           int64_t now, struct wr_rate_response *answer,
+                           struct wr_rate_reason reasons[WR_DESCRIPTORS_MAX]);
+
+/* Forget what is counted under the descriptors. |*found|: how many had a counter. Returns as
+ * wr_engine_rate, or WEIR_EBUSY. */
+int wr_engine_rate_forget(struct wr_engine *engine, const struct wr_rate_request *request,
+                          size_t *found);
+
 /* The sum over all lanes. */
 uint64_t wr_engine_envoy_stat(const struct wr_engine *engine, size_t rule, enum wr_envoy_stat stat);
 

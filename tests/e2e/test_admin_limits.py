@@ -55,7 +55,7 @@ def test_what_is_in_force(door):
     assert said["doors"][0]["address"] == "%s:%d" % door.address
     assert said["arena"]["path"] is None and said["arena"]["bytes"] == 4 << 20
     assert 0 < said["arena"]["slots"] * 16 < 4 << 20
-    assert (said["plans"], said["default_plan"], said["envoy_rules"]) == (["free", "pro"], "free", 0)
+    assert (said["plans"], said["default_plan"], said["envoy_ratelimit"]) == (["free", "pro"], "free", None)
     assert [each["name"] for each in said["limits"]] == ["per-ip", "per-key", "mine", "strict", "get", "places"]
     assert limit(said, "per-key") == {
         "name": "per-key", "mode": "enforce", "by": ["api_key", "route"], "when_missing": "ip",
