@@ -21,7 +21,9 @@ IDENTITY = ("identity: {api_key: {header: X-Api-Key}, user: {header: X-User-Id},
 
 @pytest.fixture(scope="module")
 def door(weir, tmp_path_factory):
-    made = Admin(weir, tmp_path_factory.mktemp("admin") / "policy.yaml", LIMITS, identity=IDENTITY)
+    directory = tmp_path_factory.mktemp("admin")
+    (directory / "envoy.yaml").write_text("{domain: shop, descriptors: [{key: user, rate_limit: {unit: day, requests_per_unit: 5}}]}\n")
+    made = Admin(weir, directory / "policy.yaml", LIMITS, identity=IDENTITY, more="envoy_ratelimit: {files: [envoy.yaml]}\n")
     yield made
     made.close()
 
