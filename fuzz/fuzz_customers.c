@@ -99,7 +99,7 @@ static void change_some(void)
         if ((wr_customers_set(map, i, &record, i % 2 == 0) == 0) != there ||
             wr_customers_get(map, i, &record) != there)
             abort();
-        wr_customers_want(map, i);
+        wr_customers_want(map, i, (uint8_t)(i % 3), 0);
     }
     for (uint32_t key = 0; key < KEYS; key++) {
         int rc;

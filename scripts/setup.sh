@@ -3,7 +3,7 @@
 # for nothing, where they are there. What each package is for: docs/dependencies.md.
 set -eu
 build="gcc libc6-dev meson ninja-build pkg-config libyaml-dev libjansson-dev zlib1g-dev uthash-dev libuv1-dev libssl-dev nginx-dev \
-libnghttp2-dev libhiredis-dev libsqlite3-dev libexpat1-dev"
+libnghttp2-dev libhiredis-dev libsqlite3-dev libcurl4-openssl-dev libexpat1-dev"
 run="$build nginx python3 curl tzdata"
 check="$run redis-tools redis-server memcached iproute2 util-linux libcmocka-dev protobuf-c-compiler libprotobuf-c-dev python3 python3-pytest python3-venv clang-14 libclang-rt-14-dev clang-format-14 clang-tidy-14 valgrind \
 mandoc nghttp2-client haproxy caddy openssl systemd git prometheus"

@@ -42,6 +42,8 @@ static void look(struct admin_door *door, const struct wr_handle *handle, struct
     wr_server_reloads(server, &scrape->reloads_good, &scrape->reloads_refused);
     scrape->ready = wr_server_ready(server, detail, sizeof detail);
     scrape->has_ledger = wr_keeping_state(server, &scrape->ledger);
+    scrape->webhook = (struct wr_webhook_state){0};
+    (void)wr_keeping_alerts(server, &scrape->webhook, scrape->alerts, &scrape->alert_count);
     scrape->wall_ns = wr_clock_wall().ns;
     wr_process_look(&scrape->process);
     scrape->peer_count = wr_broker_peers(door->service.loop->broker, scrape->peers);

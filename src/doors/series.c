@@ -240,6 +240,8 @@ VALUE(customer_keys, scrape->ledger.keys)
 VALUE(left_out, scrape->ledger.left_out)
 VALUE(upgrades, scrape->ledger.upgrades)
 VALUE(trials, scrape->ledger.trials)
+VALUE(events_waiting, scrape->webhook.waiting)
+VALUE(events_dead, scrape->webhook.dead)
 VALUE(ledger_up, scrape->has_ledger && scrape->ledger.disk == WR_DISK_WELL)
 VALUE(ledger_writer, scrape->ledger.writer)
 VALUE(ledger_batches, scrape->ledger.batches)
@@ -381,6 +383,15 @@ static const struct series {
     {{"weir_customer_upgrades", WR_COUNTER, "Customers that a quota has moved to the next plan."},
      upgrades},
     {{"weir_customer_trials_ended", WR_COUNTER, "Trials that have ended."}, trials},
+    {{"weir_alerts", WR_COUNTER, "Thresholds of quotas that were reached and told, of alert_at."},
+     wr_series_alerts},
+    {{"weir_webhook_tries", WR_COUNTER, "Events posted, by whether they were taken."},
+     wr_series_deliveries},
+    {{"weir_webhook_given_up", WR_COUNTER, "Events given up after customers.webhook.give_up."},
+     wr_series_given_up},
+    {{"weir_webhook_waiting_events", WR_GAUGE, "Events that are to be posted."}, events_waiting},
+    {{"weir_webhook_dead_events", WR_GAUGE, "Events that were given up: see weir alerts."},
+     events_dead},
     {{"weir_ledger_up", WR_GAUGE,
       "1 as long as nothing keeps the ledger from being written; 0 too where there is none."},
      ledger_up},

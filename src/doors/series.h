@@ -29,8 +29,16 @@ struct wr_scrape {
     size_t peer_count;
     struct wr_keeper_state ledger; /* zeros: the policy has no customers */
     bool has_ledger;
+    struct wr_webhook_state webhook; /* likewise */
+    struct wr_alert_count alerts[WR_ALERT_COUNTS_MAX];
+    size_t alert_count;
     int64_t wall_ns; /* now */
 };
+
+/* series_alerts.c */
+void wr_series_alerts(struct wr_exposition *to, const struct wr_scrape *scrape);
+void wr_series_deliveries(struct wr_exposition *to, const struct wr_scrape *scrape);
+void wr_series_given_up(struct wr_exposition *to, const struct wr_scrape *scrape);
 
 void wr_series_write(struct wr_exposition *to, const struct wr_scrape *scrape);
 

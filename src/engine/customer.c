@@ -312,8 +312,9 @@ void wr_known_prefetch(const struct wr_engine *engine, const struct weir_request
 }
 
 bool wr_known_upgrade(struct wr_engine *engine, const struct wr_ballot *b,
-                      const struct wr_selection *selection, struct weir_request *again)
+                      const struct wr_selection *selection, int64_t now, struct weir_request *again)
 {
+    const struct wr_customer_seen *customer = &selection->customer;
     int plan = wr_ballot_upgrade(engine, b, selection);
 
     if (plan < 0 || engine->known == NULL)
@@ -321,7 +322,9 @@ bool wr_known_upgrade(struct wr_engine *engine, const struct wr_ballot *b,
     if (engine->known->supposed)
         return wr_known_move(engine->known, selection, plan, again);
     if (!again->peek)
-        wr_customers_want(engine->known->map, selection->customer.number);
+        wr_customers_want(engine->known->map, customer->number, customer->file_plan, now);
+    if ((customer->flags & WR_CUSTOMER_WANTS_UPGRADE) != 0)
+        return false; /* he has the next plan already, and one step is recorded at a time */
     again->plan = plan;
     return !engine->known->confirm;
 }

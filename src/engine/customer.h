@@ -63,9 +63,11 @@ int wr_known_plan(struct wr_engine *engine, const struct wr_customer_seen *custo
 
 /* |b|, made by |selection|, is refused. If that is so by quotas alone that say on_exceed: upgrade,
  * the customer wants to be upgraded from now on (but where |again| is a peek), and unless that is
- * to be confirmed, |again| is given the next plan: true. */
+ * to be confirmed, |again| is given the next plan: true. Not for one who is upgraded already and
+ * whom nobody has moved yet: one step at a time, so that each is recorded. */
 bool wr_known_upgrade(struct wr_engine *engine, const struct wr_ballot *b,
-                      const struct wr_selection *selection, struct weir_request *again);
+                      const struct wr_selection *selection, int64_t now,
+                      struct weir_request *again);
 
 /* Start fetching what the customers of |requests|, at most WR_KNOWN_BATCH, lead to and have used.
  * The engine knows customers. */

@@ -44,7 +44,7 @@ static __attribute__((noinline)) bool upgrade(struct wr_engine *engine,
 {
     struct weir_request again = *request;
 
-    if (!wr_known_upgrade(engine, &d->ballot, &d->selection, &again))
+    if (!wr_known_upgrade(engine, &d->ballot, &d->selection, now, &again))
         return false;
     prepare(engine, &again, now, d); /* its plan is given now: it is not upgraded again */
     return true;

@@ -320,7 +320,7 @@ static bool begin_request(struct wr_engine *engine, const struct weir_request *r
     bar = wr_answer_bar(engine, request, &selection, now);
     complete = begin(&b, request->peek, &bar, answer);
     if (!complete || answer->outcome != WEIR_DENY || bar.reason != WEIR_REASON_NONE ||
-        !wr_known_upgrade(engine, &pending->ballot, &selection, &again))
+        !wr_known_upgrade(engine, &pending->ballot, &selection, now, &again))
         return complete;
     wr_known_select(engine, &again, now, &selection);
     bar = wr_answer_bar(engine, &again, &selection, now);

@@ -50,7 +50,7 @@ static void take_customer(struct wr_engine *engine, unsigned limit, unsigned pla
 
     ask_customer(engine, limit, plan, customer, cost, &selection, &b);
     pass = wr_ballot_evaluate(engine, &b, now);
-    if (!pass && wr_known_upgrade(engine, &b, &selection, &again)) {
+    if (!pass && wr_known_upgrade(engine, &b, &selection, now, &again)) {
         ask_customer(engine, limit, (unsigned)again.plan, customer, cost, &selection, &b);
         pass = wr_ballot_evaluate(engine, &b, now);
     }

@@ -276,12 +276,16 @@ static int change_in(struct wr_database *database, int64_t id,
                      const struct wr_customer_change *change, const struct wr_author *author)
 {
     struct wr_customer now;
+    struct wr_customer_change whole = *change;
     int result = wr_customer_get(database, id, &now);
 
+    if (result == 0 && change->plan != NULL && strcmp(change->plan, now.plan) != 0 &&
+        change->wants_upgrade < 0)
+        whole.wants_upgrade = 0; /* it was a wish to leave that plan */
     if (result == 0)
         result = set_text(database, &now, change, author);
     if (result == 0)
-        result = set_numbers(database, &now, change, author);
+        result = set_numbers(database, &now, &whole, author);
     return result == 0 ? set_trial(database, &now, change, author) : result;
 }
 

@@ -105,18 +105,34 @@ static void read_cell(const struct wr_kept *kept, uint32_t number, struct cell *
         out->hash = 1;
 }
 
-/* Whose cell it is: 0, WEIR_ENOENT (nobody's), or an error. */
-static int find_customer(struct wr_flush *flush, uint32_t number, int64_t *id, uint8_t *anchor)
+/* Whose a cell is. */
+struct owner {
+    int64_t id;
+    uint8_t anchor;
+    int plan; /* by its place in the policy; -1: he has ended */
+};
+
+static unsigned plan_of(const struct wr_flush *flush, const struct wr_customer_record *record)
+{
+    char name[WR_CUSTOMER_PLAN_BYTES + 1];
+
+    if (wr_customers_plan_name(flush->map, wr_customer_plan_of(record, flush->now_ns), name))
+        for (size_t i = 0; i < flush->plan_count; i++)
+            if (strcmp(flush->plan[i], name) == 0)
+                return (unsigned)i;
+    return flush->default_plan;
+}
+
+/* 0, WEIR_ENOENT (nobody's), or an error. */
+static int find_owner(struct wr_flush *flush, uint32_t number, struct owner *out)
 {
     struct wr_customer_record record;
     sqlite3_stmt *statement;
     int result;
 
-    *id = 0;
-    *anchor = 0;
+    *out = (struct owner){.plan = -1};
     if (wr_customers_get(flush->map, number, &record)) {
-        *id = record.id;
-        *anchor = record.anchor;
+        *out = (struct owner){record.id, record.anchor, (int)plan_of(flush, &record)};
         return 0;
     }
     statement =
@@ -126,8 +142,8 @@ static int find_customer(struct wr_flush *flush, uint32_t number, int64_t *id, u
     result = wr_database_step(flush->database, statement);
     if (result != 1)
         return result == 0 ? WEIR_ENOENT : result;
-    *id = sqlite3_column_int64(statement, 0);
-    *anchor = (uint8_t)sqlite3_column_int(statement, 1);
+    out->id = sqlite3_column_int64(statement, 0);
+    out->anchor = (uint8_t)sqlite3_column_int(statement, 1);
     (void)sqlite3_reset(statement);
     return 0;
 }
@@ -154,19 +170,54 @@ static int32_t day_of(const struct wr_kept *kept, uint8_t anchor, int32_t first,
     return today < last ? today : last > first ? last : first;
 }
 
+/* Thresholds that |entry| has reached. Of windows that are over only where that is news: the plan
+ * may be another since. */
+static int judge(struct wr_flush *flush, const struct wr_kept *kept, const struct owner *owner,
+                 const struct wr_ledger_entry *entry, bool news)
+{
+    struct wr_civil civil = kept->civil;
+    struct wr_civil_window window;
+    struct wr_alert_mark mark;
+
+    if (kept->alert.count == 0 || owner->plan < 0)
+        return 0;
+    if (kept->anchor_by_customer && owner->anchor != 0)
+        civil.anchor = owner->anchor;
+    window = wr_civil_window(&civil, wr_civil_index(&civil, entry->window));
+    if (!news && window.end_ns <= flush->now_ns)
+        return 0;
+    mark = (struct wr_alert_mark){.customer = entry->customer,
+                                  .quota = entry->quota,
+                                  .quota_name = kept->name,
+                                  .plan = flush->plan[owner->plan],
+                                  .limit = kept->alert.limit[owner->plan],
+                                  .per = kept->civil.per,
+                                  .hooked = flush->hooked,
+                                  .window = entry->window,
+                                  .starts_ns = window.start_ns,
+                                  .ends_ns = window.end_ns,
+                                  .used = entry->used,
+                                  .now_ns = flush->now_ns};
+    return wr_alert_judge(flush->database, &kept->alert, &mark);
+}
+
 static int put_cell(struct wr_flush *flush, struct wr_ledger_batch *batch,
                     const struct wr_kept *kept, const struct cell *cell)
 {
     struct wr_ledger_entry entry = {.quota = kept->row, .daily = kept->civil.per == WR_PER_DAY};
-    uint8_t anchor;
-    int result = find_customer(flush, cell->number, &entry.customer, &anchor);
+    struct owner owner;
+    int result = find_owner(flush, cell->number, &owner);
 
+    entry.customer = owner.id;
     for (unsigned i = 0; result == 0 && i < cell->count; i++) {
+        uint64_t rows = batch->rows;
         entry.window = cell->window[i].day;
-        entry.day = day_of(kept, anchor, entry.window, flush->now_ns);
+        entry.day = day_of(kept, owner.anchor, entry.window, flush->now_ns);
         entry.used = cell->window[i].units;
         entry.over = cell->window[i].over;
         result = wr_ledger_put(batch, &entry);
+        if (result == 0)
+            result = judge(flush, kept, &owner, &entry, batch->rows != rows);
     }
     return result;
 }
@@ -282,6 +333,24 @@ int wr_flush_changes(struct wr_flush *flush, struct wr_kept *kept, unsigned batc
     if (result == 0)
         wr_usage_set_flushed(kept->usage, (int32_t)(flush->now_ns / WR_NS_PER_DAY));
     return result;
+}
+
+int wr_flush_one(struct wr_flush *flush, struct wr_kept *kept, uint32_t number)
+{
+    int result = find_row(flush, kept);
+    struct wr_ledger_batch batch;
+    struct cell cell;
+
+    if (result == 0 && number < kept->room)
+        result = wr_ledger_begin(&batch, flush->database, flush->node, flush->now_ns);
+    if (result != 0 || number >= kept->room)
+        return result;
+    read_cell(kept, number, &cell);
+    result = put_cell(flush, &batch, kept, &cell);
+    if (result == 0)
+        return wr_ledger_end(&batch);
+    wr_ledger_abandon(&batch);
+    return result == WEIR_EAGAIN || result == WEIR_ENOENT ? 0 : result;
 }
 
 int wr_flush_scan(struct wr_flush *flush, struct wr_kept *kept, unsigned batches)

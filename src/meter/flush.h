@@ -4,6 +4,7 @@
 #define WR_METER_FLUSH_H
 
 #include "algo/civil.h"
+#include "meter/alert.h"
 #include "meter/ledger.h"
 #include "store/customers.h"
 #include "store/usage.h"
@@ -14,6 +15,7 @@ struct wr_kept {
     char zone[65]; /* as the policy has it */
     struct wr_civil civil;
     bool anchor_by_customer;
+    struct wr_alert_rule alert;
     struct wr_usage *usage; /* open */
     int64_t row;            /* in the database that is open; 0: not looked up */
     uint64_t *written;      /* for each cell a hash of what was last written; 0: nothing */
@@ -34,6 +36,11 @@ struct wr_flush {
     struct wr_database *database;
     const struct wr_customers *map;
     int64_t node, now_ns;
+    /* Plans by their place in the policy, for limits that alerts are of. */
+    const char (*plan)[WR_NAME_MAX + 1];
+    size_t plan_count;
+    unsigned default_plan;
+    bool hooked;            /* alerts are to be sent */
     uint64_t batches, rows; /* go up */
     bool stranger;          /* a cell of a customer whom the database does not know */
 };
@@ -41,6 +48,10 @@ struct wr_flush {
 /* Write the cells that have changed, at most |batches| batches of them. What could not be written
  * is said again. Returns 0: all; 1: there may be more; or an error of the database. */
 int wr_flush_changes(struct wr_flush *flush, struct wr_kept *kept, unsigned batches);
+
+/* Write the cell of customer |number| now, whether it has changed or not: his plan is about to, and
+ * what he reached of it is to be told. 0 or an error of the database. */
+int wr_flush_one(struct wr_flush *flush, struct wr_kept *kept, uint32_t number);
 
 /* Go on looking at all cells, begun by kept->scanning: whoever was killed between a change and
  * saying so has left one that nobody says. Returns as wr_flush_changes. */

@@ -69,6 +69,7 @@ static void take_next(struct wr_keeper *keeper, struct wr_keeper_config *next)
     for (size_t i = 0; i < next->quota_count; i++)
         inherit(&next->quota[i], before);
     keeper->config = next;
+    wr_keeper_take_alerts(keeper);
     keeper->roster_pending = next->roster != NULL;
     keeper->left_out_said = false;
     wr_keeper_config_free(before);
@@ -255,6 +256,8 @@ int wr_keeper_begin(struct wr_keeper **out, const struct wr_keeper_options *opti
     keeper->config = config;
     (void)snprintf(keeper->path, sizeof keeper->path, "%s/%s", config->directory, WR_DATABASE_NAME);
     result = look_ahead(keeper, config, diag);
+    if (result == 0)
+        result = wr_keeper_start_webhook(keeper, options);
     if (result == 0) {
         (void)wr_keeper_turn(keeper, keeper->now_ns(), true); /* trouble has been said */
         result = start_thread(keeper);
@@ -286,6 +289,7 @@ void wr_keeper_stop(struct wr_keeper *keeper)
     (void)pthread_mutex_unlock(&keeper->mutex);
     if (keeper->running)
         (void)pthread_join(keeper->thread, NULL);
+    wr_webhook_stop(keeper->webhook); /* after the last flush: what that has reached is told */
     wr_database_close(keeper->database);
     wr_keeper_config_free(keeper->next);
     wr_keeper_config_free(keeper->config);

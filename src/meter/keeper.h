@@ -11,6 +11,7 @@
 #define WR_METER_KEEPER_H
 
 #include "base/diag.h"
+#include "meter/alert.h"
 #include "meter/database.h"
 #include "policy/policy.h"
 
@@ -26,6 +27,9 @@ typedef void wr_keeper_say_fn(void *context, enum wr_keeper_level level, const c
 struct wr_keeper_options {
     const struct wr_policy *policy; /* has customers; used during the call only */
     wr_keeper_say_fn *say;
+    /* A threshold was reached: for the log. Once, or once more after a kill. NULL: nobody hears. */
+    void (*told)(void *context, const struct wr_alert *alert);
+    wr_alert_ask_fn *ask; /* the store of shared quotas; NULL: there is none */
     void *context;
     int64_t (*now_ns)(void); /* the wall clock; NULL: the system's */
 };
@@ -70,6 +74,26 @@ struct wr_keeper_state {
     uint64_t lost;                      /* units: wr_usage_lost_units of all quotas */
 };
 void wr_keeper_state(struct wr_keeper *keeper, struct wr_keeper_state *out);
+
+/* Alerts and webhooks. */
+struct wr_webhook_state {
+    /* By enum wr_alert_kind: tries that were answered 2xx (of upgrades: or no), that failed, events
+     * that were given up. */
+    uint64_t sent[2], failed[2], given_up[2];
+    uint64_t waiting, dead; /* events, now */
+};
+void wr_keeper_webhook_state(struct wr_keeper *keeper, struct wr_webhook_state *out);
+
+/* How often a threshold was told by this process. */
+struct wr_alert_count {
+    char quota[65];
+    uint8_t percent;
+    uint64_t count;
+};
+#define WR_ALERT_COUNTS_MAX 1024
+/* Each threshold of the policy, and those of policies before. Returns how many. */
+size_t wr_keeper_alert_counts(struct wr_keeper *keeper,
+                              struct wr_alert_count out[WR_ALERT_COUNTS_MAX]);
 
 /* The database's path, for connections of other threads. Until wr_keeper_stop. */
 const char *wr_keeper_path(const struct wr_keeper *keeper);

@@ -13,10 +13,21 @@
 static void copy_plans(struct wr_keeper_config *config, const struct wr_policy *policy)
 {
     config->plan_count = wr_policy_plan_count(policy);
+    config->default_plan = wr_policy_default_plan(policy);
     for (size_t i = 0; i < config->plan_count; i++) {
         (void)snprintf(config->plan[i], sizeof config->plan[i], "%s", wr_policy_plan(policy, i));
         config->upgrade_to[i] = (int16_t)wr_policy_upgrade(policy, i);
     }
+}
+
+static void copy_alerts(struct wr_alert_rule *rule, const struct wr_policy *policy,
+                        const struct wr_policy_limit *limit)
+{
+    rule->count = limit->quota->alert_count;
+    memcpy(rule->percent, limit->quota->alert_percent, sizeof rule->percent);
+    rule->shared = limit->shared;
+    for (size_t i = 0; i < wr_policy_plan_count(policy); i++)
+        rule->limit[i] = limit->unlimited[i] ? -1 : limit->quota->plan[i].limit;
 }
 
 /* Quotas of customers; more of them than there is room for were refused with the policy. */
@@ -37,6 +48,7 @@ static int copy_quotas(struct wr_keeper_config *config, const struct wr_policy *
         (void)snprintf(kept->zone, sizeof kept->zone, "%s", limit->quota->zone);
         kept->civil = limit->quota->civil;
         kept->anchor_by_customer = limit->quota->anchor_by_customer;
+        copy_alerts(&kept->alert, policy, limit);
         config->quota_count++;
     }
     return 0;
@@ -71,8 +83,11 @@ int wr_keeper_config_new(struct wr_keeper_config **out, const struct wr_policy *
     config->room = customers->room;
     config->flush_ns = customers->flush_ns;
     config->confirm = customers->confirm_upgrade.url != NULL;
+    config->hooked = customers->webhook.url != NULL;
     copy_plans(config, policy);
     result = copy_quotas(config, policy, diag);
+    if (result == 0)
+        result = wr_webhook_ends_new(&config->ends, customers, diag);
     if (result == 0)
         result = load_roster(config, policy, diag);
     if (result == 0)
@@ -97,6 +112,7 @@ void wr_keeper_config_free(struct wr_keeper_config *config)
     for (size_t i = 0; i < config->quota_count; i++)
         wr_kept_close(&config->quota[i]);
     wr_roster_free(config->roster);
+    wr_webhook_ends_free(config->ends);
     free(config);
 }
 

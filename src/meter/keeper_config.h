@@ -4,6 +4,7 @@
 
 #include "meter/flush.h"
 #include "meter/roster.h"
+#include "meter/webhook.h"
 #include "policy/policy.h"
 
 struct wr_keeper_config {
@@ -12,7 +13,10 @@ struct wr_keeper_config {
     int64_t flush_ns;
     char roster_name[256]; /* of the customers' file, for the audit log; "": there is none */
     struct wr_roster *roster;
-    bool confirm; /* upgrades wait for somebody to say yes */
+    bool confirm;                 /* upgrades wait for somebody to say yes */
+    bool hooked;                  /* alerts are sent */
+    struct wr_webhook_ends *ends; /* where to; NULL: the thread that sends has it */
+    unsigned default_plan;
     size_t plan_count;
     char plan[WR_POLICY_PLANS_MAX][WR_NAME_MAX + 1];
     int16_t upgrade_to[WR_POLICY_PLANS_MAX]; /* -1: nowhere */

@@ -10,8 +10,11 @@
 
 struct wr_keeper {
     wr_keeper_say_fn *say;
+    void (*told)(void *context, const struct wr_alert *alert);
+    wr_alert_ask_fn *ask;
     void *context;
     int64_t (*now_ns)(void);
+    struct wr_webhook *webhook;
     char path[4096 + 16]; /* of the database */
 
     /* The thread's, and before it runs wr_keeper_start's. */
@@ -38,7 +41,15 @@ struct wr_keeper {
     uint64_t asked, done, well; /* turns: wanted, ended, ended without trouble */
     struct wr_keeper_config *next;
     struct wr_keeper_state state;
+    size_t alert_count;
+    struct wr_alert_count alerts[WR_ALERT_COUNTS_MAX];
 };
+
+/* ---- keeper_alerts.c ------------------------------------------------------------------------ */
+
+/* Start the thread that tells; and give it, and the counters, what |keeper->config| has. */
+int wr_keeper_start_webhook(struct wr_keeper *keeper, const struct wr_keeper_options *options);
+void wr_keeper_take_alerts(struct wr_keeper *keeper);
 
 /* wr_keeper_start with what is taken from the policy; |config| is the keeper's from here on, on an
  * error too. */

@@ -6,6 +6,7 @@
 #include "base/units.h"
 #include "meter/customers.h"
 #include "meter/keeper_parts.h"
+#include "meter/upgrade.h"
 
 #define SCAN_EVERY_NS (60 * WR_NS_PER_S)
 #define COUNT_EVERY_NS (15 * WR_NS_PER_S)
@@ -66,11 +67,47 @@ static void count(struct wr_keeper *keeper, uint64_t *of_state, uint64_t more)
 
 /* ---- upgrades ------------------------------------------------------------------------------- */
 
+static void set_flush(const struct wr_keeper *keeper, struct wr_flush *flush, int64_t now_ns)
+{
+    *flush = (struct wr_flush){.database = keeper->database,
+                               .map = keeper->mirror.map,
+                               .node = keeper->node,
+                               .now_ns = now_ns,
+                               .plan = keeper->config->plan,
+                               .plan_count = keeper->config->plan_count,
+                               .default_plan = keeper->config->default_plan,
+                               .hooked = keeper->config->hooked};
+}
+
+/* What the customer has reached of the plan that he leaves is told. */
+static int move_up(struct wr_keeper *keeper, uint32_t number, int64_t id, const char *plan,
+                   const char *next, const struct wr_author *author)
+{
+    struct wr_flush flush;
+    int result = 0;
+
+    set_flush(keeper, &flush, author->now_ns);
+    for (size_t i = 0; result == 0 && i < keeper->config->quota_count; i++)
+        if (keeper->config->quota[i].alert.count > 0)
+            result = wr_flush_one(&flush, &keeper->config->quota[i], number);
+    if (result == 0)
+        result = wr_customer_upgrade(keeper->database, id, plan, next, author);
+    if (result == 0)
+        count(keeper, &keeper->state.upgrades, 1);
+    return result;
+}
+
+/* The wish is heard: whoever has it anew says so anew. */
+static void take_wish(struct wr_keeper *keeper, uint32_t number, struct wr_customer_record *record)
+{
+    record->flags &= (uint8_t)~WR_CUSTOMER_WANTS_UPGRADE;
+    (void)wr_customers_set(keeper->mirror.map, number, record, true);
+}
+
 /* The wish of customer |number| is dealt with. 0, or an error of the database. */
 static int upgrade(struct wr_keeper *keeper, uint32_t number, int64_t now_ns)
 {
     const struct wr_author author = {"weir", "a quota was used up", now_ns};
-    struct wr_customer_change asks = WR_CUSTOMER_UNCHANGED;
     struct wr_customer_record record;
     char plan[WR_CUSTOMER_PLAN_BYTES + 1];
     const char *next = NULL;
@@ -81,20 +118,18 @@ static int upgrade(struct wr_keeper *keeper, uint32_t number, int64_t now_ns)
     if (wr_customers_plan_name(keeper->mirror.map, wr_customer_plan_of(&record, now_ns), plan))
         next = wr_keeper_config_upgrade(keeper->config, plan);
     if (next == NULL) { /* the policy has become another */
-        record.flags &= (uint8_t)~WR_CUSTOMER_WANTS_UPGRADE;
-        (void)wr_customers_set(keeper->mirror.map, number, &record, true);
+        take_wish(keeper, number, &record);
         return 0;
     }
-    asks.wants_upgrade = 1;
     result = keeper->config->confirm
-                 ? wr_customer_change(keeper->database, record.id, &asks, &author, NULL)
-                 : wr_customer_upgrade(keeper->database, record.id, plan, next, &author);
-    if (result == 0 && !keeper->config->confirm)
-        count(keeper, &keeper->state.upgrades, 1);
+                 ? wr_upgrade_ask(keeper->database, record.id, plan, next, &author)
+                 : move_up(keeper, number, record.id, plan, next, &author);
+    if (result == 0 && keeper->config->confirm)
+        take_wish(keeper, number, &record);
     if (result == WEIR_EAGAIN || result == WEIR_ENOENT) /* changed meanwhile: the mirror sees it */
         return 0;
     if (result != 0)
-        wr_customers_want(keeper->mirror.map, number);
+        wr_customers_want(keeper->mirror.map, number, wr_customer_plan_of(&record, now_ns), now_ns);
     return result;
 }
 
@@ -122,14 +157,6 @@ static int end_trials(struct wr_keeper *keeper, int64_t now_ns)
 }
 
 /* ---- the map -------------------------------------------------------------------------------- */
-
-static void set_flush(const struct wr_keeper *keeper, struct wr_flush *flush, int64_t now_ns)
-{
-    *flush = (struct wr_flush){.database = keeper->database,
-                               .map = keeper->mirror.map,
-                               .node = keeper->node,
-                               .now_ns = now_ns};
-}
 
 /* After the map: rows are found by the numbers that it has. */
 static int restore(struct wr_keeper *keeper, int64_t now_ns)
@@ -300,6 +327,7 @@ int wr_keeper_turn(struct wr_keeper *keeper, int64_t now_ns, bool starting)
         return result;
     }
     wr_keeper_recovered(keeper, now_ns);
+    wr_webhook_go(keeper->webhook);
     if (result == 0) {
         (void)pthread_mutex_lock(&keeper->mutex);
         keeper->state.flushed_ns = now_ns;

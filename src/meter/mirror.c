@@ -64,7 +64,8 @@ static void mirror_customer(struct wr_mirror *mirror, const struct wr_customer *
         return;
     if (there && same_record(&is, &wanted)) {
         if ((is.flags & WR_CUSTOMER_WANTS_UPGRADE) != 0)
-            wr_customers_want(mirror->map, customer->number); /* whoever took it off was killed */
+            wr_customers_want(mirror->map, customer->number, is.plan,
+                              0); /* who took it was killed */
         return;
     }
     moved = there && (is.plan != wanted.plan || is.plan_after != wanted.plan_after);

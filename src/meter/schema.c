@@ -68,6 +68,42 @@ static const char *const steps[] = {
     " used INTEGER NOT NULL CHECK(used >= 0),"
     " PRIMARY KEY(node, quota, day, customer, window_day)) STRICT, WITHOUT ROWID;"
     "CREATE INDEX usage_day_customer ON usage_day(customer, quota, window_day, day);",
+
+    /* 2 */
+    /* A threshold that was reached, once. state: enum wr_alert_state; said: it is in the log;
+     * since: when sending it was begun; plan, used, units (the limit) as they were at that moment.
+     */
+    "CREATE TABLE alert(id INTEGER PRIMARY KEY, event TEXT NOT NULL,"
+    " customer INTEGER NOT NULL REFERENCES customer(id),"
+    " quota INTEGER NOT NULL REFERENCES quota(id), window_day INTEGER NOT NULL,"
+    " percent INTEGER NOT NULL CHECK(percent BETWEEN 1 AND 200),"
+    " plan TEXT NOT NULL, used INTEGER NOT NULL, units INTEGER NOT NULL,"
+    " starts INTEGER NOT NULL, ends INTEGER NOT NULL, at INTEGER NOT NULL,"
+    " said INTEGER NOT NULL DEFAULT 0 CHECK(said IN (0, 1)),"
+    " state INTEGER NOT NULL CHECK(state BETWEEN 0 AND 6),"
+    " tries INTEGER NOT NULL DEFAULT 0, next_at INTEGER NOT NULL, since INTEGER NOT NULL,"
+    " last_error TEXT NOT NULL DEFAULT '', sent INTEGER,"
+    " UNIQUE(customer, quota, window_day, percent)) STRICT;"
+    "CREATE INDEX alert_due ON alert(state, tries, next_at) WHERE state < 2;"
+    "CREATE INDEX alert_unsaid ON alert(id) WHERE said = 0;"
+    "CREATE INDEX alert_dead ON alert(id) WHERE state = 3;"
+
+    /* Usage of a shared quota that has changed: what all nodes used is to be asked for. */
+    "CREATE TABLE alert_watch(customer INTEGER NOT NULL REFERENCES customer(id),"
+    " quota INTEGER NOT NULL REFERENCES quota(id), window_day INTEGER NOT NULL,"
+    " percents BLOB NOT NULL, plan TEXT NOT NULL, used INTEGER NOT NULL, units INTEGER NOT NULL,"
+    " starts INTEGER NOT NULL, ends INTEGER NOT NULL, change INTEGER NOT NULL DEFAULT 0,"
+    " next_at INTEGER NOT NULL DEFAULT 0,"
+    " PRIMARY KEY(customer, quota, window_day)) STRICT, WITHOUT ROWID;"
+    "CREATE INDEX alert_watch_due ON alert_watch(next_at);"
+
+    /* An upgrade that is to be confirmed, or was refused: the last of each customer. */
+    "CREATE TABLE upgrade(customer INTEGER PRIMARY KEY REFERENCES customer(id),"
+    " event TEXT NOT NULL, before TEXT NOT NULL, after TEXT NOT NULL, at INTEGER NOT NULL,"
+    " state INTEGER NOT NULL CHECK(state BETWEEN 0 AND 6),"
+    " tries INTEGER NOT NULL DEFAULT 0, next_at INTEGER NOT NULL, since INTEGER NOT NULL,"
+    " last_error TEXT NOT NULL DEFAULT '', sent INTEGER) STRICT;"
+    "CREATE INDEX upgrade_due ON upgrade(state, tries, next_at) WHERE state < 2;",
 };
 #define STEPS ((int64_t)(sizeof steps / sizeof steps[0]))
 

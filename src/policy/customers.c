@@ -15,6 +15,8 @@
 #define FLUSH_MIN_NS (100 * WR_NS_PER_MS)
 #define FLUSH_MAX_NS WR_NS_PER_MINUTE
 #define SECRET_BYTES_GOOD 16
+#define WEBHOOK_TIMEOUT_NS (10 * WR_NS_PER_S)
+#define WEBHOOK_GIVE_UP_NS WR_NS_PER_DAY
 #define DIRECTORY_END ".customers"
 #define BY_DEFAULT "api_key"
 #define RESERVED "customer"
@@ -141,7 +143,14 @@ static void read_room(struct wr_loader *ld, const struct wr_yaml *value, void *i
         ((struct reading *)into)->customers->room = (uint32_t)room;
 }
 
-static void read_flush(struct wr_loader *ld, const struct wr_yaml *value, void *into)
+/* A duration that has bounds. */
+struct span {
+    const char *what, *bounds;
+    int64_t least_ns, most_ns;
+};
+
+static void read_span(struct wr_loader *ld, const struct wr_yaml *value, const struct span *span,
+                      int64_t *out)
 {
     const char *wrong = "expected a duration such as 1s";
     size_t at = 0;
@@ -149,14 +158,20 @@ static void read_flush(struct wr_loader *ld, const struct wr_yaml *value, void *
 
     if (wr_is_text(value))
         wrong = wr_duration_parse(wr_slice_of(value), &ns, &at);
-    if (wrong == NULL && (ns < FLUSH_MIN_NS || ns > FLUSH_MAX_NS)) {
-        wrong = "expected 100ms to 1m";
-        at = 0;
-    }
-    if (wrong != NULL)
-        wr_error_in(ld, value, at, "flush %s: %s", wr_found(value).text, wrong);
+    if (wrong == NULL && (ns < span->least_ns || ns > span->most_ns))
+        wr_error_in(ld, value, 0, "%s %s: expected %s", span->what, wr_found(value).text,
+                    span->bounds);
+    else if (wrong != NULL)
+        wr_error_in(ld, value, at, "%s %s: %s", span->what, wr_found(value).text, wrong);
     else
-        ((struct reading *)into)->customers->flush_ns = ns;
+        *out = ns;
+}
+
+static void read_flush(struct wr_loader *ld, const struct wr_yaml *value, void *into)
+{
+    static const struct span span = {"flush", "100ms to 1m", FLUSH_MIN_NS, FLUSH_MAX_NS};
+
+    read_span(ld, value, &span, &((struct reading *)into)->customers->flush_ns);
 }
 
 /* ---- who is told -------------------------------------------------------------------------- */
@@ -184,16 +199,44 @@ static void read_hook_secret_file(struct wr_loader *ld, const struct wr_yaml *va
                        &hook->secret_file_at);
 }
 
+static void read_hook_ca(struct wr_loader *ld, const struct wr_yaml *value, void *into)
+{
+    struct wr_policy_webhook *hook = into;
+
+    (void)wr_read_file(ld, value, "the path of a file with certificates", &hook->ca_file,
+                       &hook->ca_file_at);
+}
+
+static void read_hook_timeout(struct wr_loader *ld, const struct wr_yaml *value, void *into)
+{
+    static const struct span span = {"timeout", "100ms to 30s", 100 * WR_NS_PER_MS,
+                                     30 * WR_NS_PER_S};
+
+    read_span(ld, value, &span, &((struct wr_policy_webhook *)into)->timeout_ns);
+}
+
+static void read_hook_give_up(struct wr_loader *ld, const struct wr_yaml *value, void *into)
+{
+    static const struct span span = {"give_up", "1s to 7d", WR_NS_PER_S, 7 * WR_NS_PER_DAY};
+
+    read_span(ld, value, &span, &((struct wr_policy_webhook *)into)->give_up_ns);
+}
+
 static void read_hook(struct wr_loader *ld, const struct wr_yaml *value, const char *what,
                       struct wr_policy_webhook *hook)
 {
     static const struct wr_key keys[] = {{"url", read_hook_url},
                                          {"secret", read_hook_secret},
-                                         {"secret_file", read_hook_secret_file}};
+                                         {"secret_file", read_hook_secret_file},
+                                         {"ca_file", read_hook_ca},
+                                         {"timeout", read_hook_timeout},
+                                         {"give_up", read_hook_give_up}};
     const struct wr_map_spec spec = {what, keys, sizeof keys / sizeof keys[0], true};
     size_t errors = ld->diag->errors;
 
-    hook->at = wr_place_of(value);
+    *hook = (struct wr_policy_webhook){.at = wr_place_of(value),
+                                       .timeout_ns = WEBHOOK_TIMEOUT_NS,
+                                       .give_up_ns = WEBHOOK_GIVE_UP_NS};
     if (!wr_read_map(ld, value, &spec, hook) || ld->diag->errors > errors)
         return;
     if (hook->url == NULL)

@@ -14,7 +14,10 @@
 struct wr_policy_webhook {
     const char *url;                  /* NULL: nowhere */
     const char *secret, *secret_file; /* it is signed with; at most one */
-    struct wr_place at, secret_file_at;
+    const char *ca_file;              /* certificates it is to be trusted by; NULL: the system's */
+    int64_t timeout_ns;               /* of one try */
+    int64_t give_up_ns;               /* since the first try */
+    struct wr_place at, secret_file_at, ca_file_at;
 };
 
 /* The section `customers`. */

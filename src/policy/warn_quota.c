@@ -4,7 +4,6 @@
  */
 #include <string.h>
 
-#include "policy/customers.h"
 #include "policy/loader.h"
 #include "policy/quota.h"
 
@@ -141,25 +140,6 @@ static void warn_dead_ends(struct wr_loader *ld)
     }
 }
 
-/* What this version reads and does not do yet. */
-static void warn_not_yet(struct wr_loader *ld)
-{
-    const struct wr_policy *policy = ld->policy;
-    const struct wr_policy_customers *customers = policy->settings.customers;
-    const struct wr_yaml *node = ld->sections[WR_SECTION_CUSTOMERS];
-
-    for (size_t i = 0; i < policy->limit_count; i++)
-        if (policy->limits[i].quota != NULL && policy->limits[i].quota->alert_count > 0)
-            wr_warning(ld, in_quota(ld, i, "alert_at"),
-                       "alert_at has no effect: this version tells nobody; ask `weir usage`");
-    if (customers->webhook.url != NULL)
-        wr_warning(ld, place(node, "webhook"), "webhook has no effect: this version posts nothing");
-    if (customers->confirm_upgrade.url != NULL)
-        wr_warning(ld, place(node, "confirm_upgrade"),
-                   "this version asks nobody: customers that want an upgrade wait until `weir "
-                   "customer set` moves them");
-}
-
 void wr_warn_quotas(struct wr_loader *ld)
 {
     const struct wr_policy *policy = ld->policy;
@@ -173,6 +153,4 @@ void wr_warn_quotas(struct wr_loader *ld)
             warn_same(ld, i);
     }
     warn_dead_ends(ld);
-    if (policy->settings.customers != NULL)
-        warn_not_yet(ld);
 }

@@ -134,6 +134,14 @@ size_t wr_broker_peers(const struct wr_broker *d, struct wr_backend_peer out[WR_
     return d->link != NULL ? wr_store_link_peers(d->link, out) : 0;
 }
 
+bool wr_broker_take(struct wr_broker *d, struct wr_remote_call *call)
+{
+    if (d->link == NULL || d->closing)
+        return false;
+    wr_store_link_take(d->link, call);
+    return true;
+}
+
 /* ---- the end ----------------------------------------------------------------------------------
  */
 

@@ -68,6 +68,10 @@ bool wr_broker_busy(struct wr_broker *broker);
 void wr_broker_close(struct wr_broker *broker);
 void wr_broker_free(struct wr_broker *broker);
 
+/* Hand |call| to the store as it is; call->done is called in this loop, as ops->take says. False:
+ * the policy has no store, or it cannot be opened. */
+bool wr_broker_take(struct wr_broker *broker, struct wr_remote_call *call);
+
 /* ---- afterwards -------------------------------------------------------------------------------
  */
 

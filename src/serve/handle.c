@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/secret.h"
 #include "engine/shared.h"
 #include "lib/handle.h"
 #include "serve/host_check.h"
-#include "serve/secret.h"
 #include "serve/serve.h"
 #include "serve/totals.h"
 

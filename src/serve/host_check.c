@@ -16,9 +16,9 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "base/secret.h"
 #include "meter/keeper.h"
 #include "policy/customers.h"
-#include "serve/secret.h"
 #include "serve/tls.h"
 
 static void check_tls(const struct wr_policy_tls *files, struct wr_diag *diag)

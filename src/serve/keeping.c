@@ -17,11 +17,13 @@ void wr_keeping_init(struct wr_keeping *keeping)
 {
     *keeping = (struct wr_keeping){.keeper = NULL};
     (void)pthread_rwlock_init(&keeping->lock, NULL);
+    wr_alerting_init(&keeping->alerting);
 }
 
 void wr_keeping_fini(struct wr_keeping *keeping)
 {
     (void)pthread_rwlock_destroy(&keeping->lock);
+    wr_alerting_fini(&keeping->alerting);
 }
 
 static void say(void *context, enum wr_keeper_level level, const char *event, const char *detail)
@@ -32,6 +34,22 @@ static void say(void *context, enum wr_keeper_level level, const char *event, co
 
     (void)context;
     wr_log(levels[level], event, wr_log_text("detail", detail));
+}
+
+static void told(void *context, const struct wr_alert *alert)
+{
+    (void)context;
+    wr_alerting_log(alert);
+}
+
+void wr_keeping_loops_run(struct wr_keeping *keeping, struct wr_worker *first)
+{
+    wr_alerting_by(&keeping->alerting, first);
+}
+
+void wr_keeping_loops_end(struct wr_keeping *keeping)
+{
+    wr_alerting_by(&keeping->alerting, NULL);
 }
 
 static const char *directory_of(const struct wr_policy *policy)
@@ -50,9 +68,14 @@ static void format(const struct wr_diag *diag, char *errors, size_t size)
         (void)wr_diag_format(diag, errors + used, size - used);
 }
 
-static int start(const struct wr_policy *policy, struct wr_keeper **out, char *errors, size_t size)
+static int start(struct wr_keeping *keeping, const struct wr_policy *policy, struct wr_keeper **out,
+                 char *errors, size_t size)
 {
-    const struct wr_keeper_options options = {.policy = policy, .say = say};
+    const struct wr_keeper_options options = {.policy = policy,
+                                              .say = say,
+                                              .told = told,
+                                              .ask = wr_alerting_ask,
+                                              .context = &keeping->alerting};
     struct wr_diag *diag = malloc(sizeof *diag); /* too large for a small stack */
     int result = WEIR_ENOMEM;
 
@@ -70,7 +93,8 @@ int wr_keeping_start(struct wr_keeping *keeping, const struct wr_policy *policy,
                      size_t size)
 {
     (void)snprintf(keeping->directory, sizeof keeping->directory, "%s", directory_of(policy));
-    return keeping->directory[0] == '\0' ? 0 : start(policy, &keeping->keeper, errors, size);
+    return keeping->directory[0] == '\0' ? 0
+                                         : start(keeping, policy, &keeping->keeper, errors, size);
 }
 
 /* Whoever uses the old one has let go of it when this returns. */
@@ -116,7 +140,7 @@ int wr_keeping_prepare(struct wr_keeping *keeping, const struct wr_policy *polic
         return 0;
     return keeping->keeper != NULL && strcmp(keeping->directory, out->directory) == 0
                ? prepare(keeping->keeper, policy, &out->config, errors, size)
-               : start(policy, &out->keeper, errors, size);
+               : start(keeping, policy, &out->keeper, errors, size);
 }
 
 void wr_keeping_take(struct wr_keeping *keeping, struct wr_keeping_next *next)
@@ -148,6 +172,23 @@ bool wr_keeping_state(struct wr_server *server, struct wr_keeper_state *out)
     there = keeping->keeper != NULL;
     if (there)
         wr_keeper_state(keeping->keeper, out);
+    (void)pthread_rwlock_unlock(&keeping->lock);
+    return there;
+}
+
+bool wr_keeping_alerts(struct wr_server *server, struct wr_webhook_state *state,
+                       struct wr_alert_count counts[WR_ALERT_COUNTS_MAX], size_t *count)
+{
+    struct wr_keeping *keeping = &server->keeping;
+    bool there;
+
+    *count = 0;
+    (void)pthread_rwlock_rdlock(&keeping->lock);
+    there = keeping->keeper != NULL;
+    if (there) {
+        wr_keeper_webhook_state(keeping->keeper, state);
+        *count = wr_keeper_alert_counts(keeping->keeper, counts);
+    }
     (void)pthread_rwlock_unlock(&keeping->lock);
     return there;
 }

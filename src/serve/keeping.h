@@ -6,6 +6,7 @@
 #include <pthread.h>
 
 #include "meter/keeper.h"
+#include "serve/alerting.h"
 
 struct wr_server;
 
@@ -13,10 +14,15 @@ struct wr_keeping {
     pthread_rwlock_t lock; /* of the pointer: held for reading by whoever uses what it points to */
     struct wr_keeper *keeper; /* NULL: the policy has no customers */
     char directory[4096];
+    struct wr_alerting alerting;
 };
 
 void wr_keeping_init(struct wr_keeping *keeping);
 void wr_keeping_fini(struct wr_keeping *keeping);
+
+/* Loops serve from here on, and until the other: what is asked of the store goes through them. */
+void wr_keeping_loops_run(struct wr_keeping *keeping, struct wr_worker *first);
+void wr_keeping_loops_end(struct wr_keeping *keeping);
 
 /* Start with |policy|; nothing where it has no customers. Errors go to |errors|, a line each.
  * Returns as wr_keeper_start. */
@@ -45,6 +51,10 @@ bool wr_keeping_state(struct wr_server *server, struct wr_keeper_state *out);
 
 /* wr_keeper_pass: waits; not in a loop's thread. */
 bool wr_keeping_pass(struct wr_server *server, unsigned timeout_ms);
+
+/* How alerts and webhooks do. Never waits. */
+bool wr_keeping_alerts(struct wr_server *server, struct wr_webhook_state *state,
+                       struct wr_alert_count counts[WR_ALERT_COUNTS_MAX], size_t *count);
 
 /* The database's path. */
 bool wr_keeping_path(struct wr_server *server, char *out, size_t size);

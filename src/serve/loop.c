@@ -13,6 +13,7 @@
 #include <stdlib.h>
 
 #include "serve/broker.h"
+#include "serve/errand.h"
 #include "serve/totals.h"
 
 #define DRAIN_LOOK_MS 10
@@ -36,10 +37,11 @@ struct wr_worker {
     int result; /* of starting */
     const char *failed;
     struct wr_sockets *sockets;
-    struct wr_handle *next; /* atomic: a policy to be swapped in */
-    unsigned wishes;        /* atomic */
-    uint32_t busy;          /* atomic */
-    unsigned turns;         /* atomic: how often it was woken */
+    struct wr_handle *next;    /* atomic: a policy to be swapped in */
+    struct wr_errand *errands; /* atomic: a list, the last first */
+    unsigned wishes;           /* atomic */
+    uint32_t busy;             /* atomic */
+    unsigned turns;            /* atomic: how often it was woken */
     unsigned turns_seen;
     unsigned count;
     struct opened opened[WR_SOCKETS_MAX];
@@ -116,6 +118,17 @@ static void close_all(struct wr_worker *worker)
     uv_walk(&worker->loop.uv, let_go, NULL);
 }
 
+static void run_errands(struct wr_worker *worker, struct wr_loop *loop)
+{
+    struct wr_errand *errand = __atomic_exchange_n(&worker->errands, NULL, __ATOMIC_ACQ_REL);
+
+    while (errand != NULL) {
+        struct wr_errand *next = errand->next;
+        errand->run(errand, loop);
+        errand = next;
+    }
+}
+
 static void on_wake(uv_async_t *wake)
 {
     struct wr_worker *worker = wake->data;
@@ -131,6 +144,7 @@ static void on_wake(uv_async_t *wake)
         worker->loop.now_ns = 0; /* another arena may have another clock */
         wr_broker_follow(worker->loop.broker);
     }
+    run_errands(worker, &worker->loop);
     if ((wishes & WISH_STOP) != 0)
         close_all(worker);
     else if ((wishes & WISH_DRAIN) != 0)
@@ -183,6 +197,7 @@ static void dispose(struct wr_worker *worker)
 
     uv_sem_post(&worker->go);
     (void)uv_thread_join(&worker->thread);
+    run_errands(worker, NULL);
     handle = worker->loop.handle;
     wr_totals_swap(wr_server_totals(worker->loop.server), &worker->loop, NULL);
     wr_handle_unref(handle);
@@ -261,6 +276,17 @@ void wr_worker_swap(struct wr_worker *worker, struct wr_handle *handle)
     wr_handle_ref(handle);
     overtaken = __atomic_exchange_n(&worker->next, handle, __ATOMIC_ACQ_REL);
     wr_handle_unref(overtaken);
+    (void)uv_async_send(&worker->wake);
+}
+
+void wr_worker_errand(struct wr_worker *worker, struct wr_errand *errand)
+{
+    struct wr_errand *first = __atomic_load_n(&worker->errands, __ATOMIC_RELAXED);
+
+    do
+        errand->next = first;
+    while (!__atomic_compare_exchange_n(&worker->errands, &first, errand, true, __ATOMIC_RELEASE,
+                                        __ATOMIC_RELAXED));
     (void)uv_async_send(&worker->wake);
 }
 

@@ -385,6 +385,7 @@ static void go(struct wr_server *server)
     __atomic_store_n(&server->started, true, __ATOMIC_RELEASE);
     for (unsigned i = 0; i < server->loops; i++)
         wr_worker_go(server->workers[i]);
+    wr_keeping_loops_run(&server->keeping, server->workers[0]);
 }
 
 /* ---- all of it --------------------------------------------------------------------------- */
@@ -422,6 +423,7 @@ static void tear_down(struct wr_server *server)
 {
     if (!end_reloads(server))
         leave(server);
+    wr_keeping_loops_end(&server->keeping);
     for (unsigned i = 0; i < server->worker_count; i++)
         wr_worker_stop(server->workers[i]);
     free(server->workers);

@@ -249,7 +249,7 @@ int wr_customers_set(struct wr_customers *map, uint32_t number,
     return 0;
 }
 
-void wr_customers_want(struct wr_customers *map, uint32_t number)
+void wr_customers_want(struct wr_customers *map, uint32_t number, uint8_t plan, int64_t now_ns)
 {
     struct wr_customer_cell *cell = &map->records[number];
     uint64_t word, until;
@@ -260,9 +260,11 @@ void wr_customers_want(struct wr_customers *map, uint32_t number)
     do {
         word = WR_LOAD(&cell->pair.word);
         until = WR_LOAD(&cell->pair.state);
-        if ((byte_of(word, 3) & WR_CUSTOMER_WANTS_UPGRADE) != 0 ||
-            (byte_of(word, 3) & WR_CUSTOMER_ACTIVE) == 0)
+        if ((byte_of(word, 3) & WR_CUSTOMER_WANTS_UPGRADE) != 0)
             break;
+        if ((byte_of(word, 3) & WR_CUSTOMER_ACTIVE) == 0 ||
+            byte_of(word, now_ns < (int64_t)until ? 0 : 1) != plan)
+            return;
     } while (!wr_cas16(&cell->pair, word, until,
                        (word | (uint64_t)WR_CUSTOMER_WANTS_UPGRADE << 24) + (UINT64_C(1) << 32),
                        until));

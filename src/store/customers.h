@@ -94,8 +94,10 @@ static inline uint8_t wr_customer_plan_of(const struct wr_customer_record *recor
     return now_ns < record->until_ns ? record->plan : record->plan_after;
 }
 
-/* Customer |number| is to be upgraded: the flag, and wr_customers_wanting_next of the writer. */
-void wr_customers_want(struct wr_customers *map, uint32_t number);
+/* Customer |number|, seen on |plan|, is to be upgraded: the flag, and wr_customers_wanting_next of
+ * the writer. Nothing where another plan holds at |now_ns|: somebody has moved him since, and what
+ * was used up was of the plan before. A wish that is there is said again. */
+void wr_customers_want(struct wr_customers *map, uint32_t number, uint8_t plan, int64_t now_ns);
 
 /* Name |index| of the table of plans, terminated, into |out|; false: there is none. Names are never
  * changed or taken away. */

@@ -154,7 +154,7 @@ static void upgrades(void **state)
 
     (void)state;
     pass(keeper);
-    wr_customers_want(map, acme.number);
+    want(map, acme.number);
     pass(keeper);
     assert_true(wr_customers_get(map, acme.number, &record));
     assert_true(wr_customers_plan_name(map, record.plan, plan));
@@ -165,7 +165,7 @@ static void upgrades(void **state)
                                    " AND before = 'free' AND after = 'pro' AND reason <> ''"),
                      1);
     /* There is nothing above pro. */
-    wr_customers_want(map, acme.number);
+    want(map, acme.number);
     pass(keeper);
     assert_true(wr_customers_get(map, acme.number, &record));
     assert_int_equal(record.flags, WR_CUSTOMER_ACTIVE);

@@ -177,6 +177,15 @@ static inline void charge(struct wr_usage *usage, uint32_t number, int32_t day, 
                            view.over + (uint64_t)over));
 }
 
+/* The customer has used a quota of his present plan up. */
+static inline void want(struct wr_customers *map, uint32_t number)
+{
+    struct wr_customer_record record;
+
+    assert_true(wr_customers_get(map, number, &record));
+    wr_customers_want(map, number, wr_customer_plan_of(&record, test_now()), test_now());
+}
+
 /* Whose key (|identity|, |value|) is: his number; -1: nobody's. */
 static inline int64_t who_is(const struct wr_customers *map, const char *identity,
                              const char *value)

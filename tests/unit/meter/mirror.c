@@ -114,7 +114,7 @@ static void wishes(void **state)
     (void)state;
     acme = with_key("acme", "a");
     assert_int_equal(wr_mirror_all(&mirror, database, NOW), 0);
-    wr_customers_want(mirror.map, 0);
+    wr_customers_want(mirror.map, 0, 0, NOW);
     change.suspended = 1;
     assert_int_equal(wr_customer_change(database, acme.id, &change, &somebody, NULL), 0);
     assert_int_equal(wr_mirror_changes(&mirror, database), 0);
@@ -136,7 +136,7 @@ static void a_wish_is_not_lost(void **state)
     (void)state;
     (void)with_key("acme", "a");
     assert_int_equal(wr_mirror_all(&mirror, database, NOW), 0);
-    wr_customers_want(mirror.map, 0);
+    wr_customers_want(mirror.map, 0, 0, NOW);
     assert_true(wr_customers_wanting_next(mirror.map, &at, &number));
     at = 0;
     assert_false(wr_customers_wanting_next(mirror.map, &at, &number));

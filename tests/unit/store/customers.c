@@ -217,9 +217,9 @@ static void a_wish_is_kept_until_it_is_met(void **state)
     uint32_t at = 0, number;
 
     assert_int_equal(wr_customers_set(*state, 77, &record, false), 0);
-    wr_customers_want(other, 77);
-    wr_customers_want(other, 78);                                 /* no customer */
-    wr_customers_want(other, ROOM);                               /* nobody */
+    wr_customers_want(other, 77, 0, 0);
+    wr_customers_want(other, 78, 0, 0);                           /* no customer */
+    wr_customers_want(other, ROOM, 0, 0);                         /* nobody */
     assert_false(wr_customers_wanting_next(other, &at, &number)); /* no writer */
     at = 0;
     assert_true(wr_customers_wanting_next(*state, &at, &number));

@@ -1,6 +1,6 @@
 /* secret.h - a secret that stands in a file of its own. */
-#ifndef WR_SERVE_SECRET_H
-#define WR_SERVE_SECRET_H
+#ifndef WR_BASE_SECRET_H
+#define WR_BASE_SECRET_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -11,7 +11,7 @@ struct wr_secret_kind {
     bool (*part)(unsigned char byte); /* may it be one of the secret's? */
 };
 extern const struct wr_secret_kind wr_secret_token, wr_secret_password, wr_secret_store_password,
-    wr_secret_store;
+    wr_secret_store, wr_secret_webhook;
 
 #define WR_SECRET_ERROR_MAX 512
 

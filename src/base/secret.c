@@ -1,5 +1,5 @@
 /* secret.c - one line from a file: a token or a password. */
-#include "serve/secret.h"
+#include "base/secret.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -29,6 +29,8 @@ const struct wr_secret_kind wr_secret_store_password = {
     "the store's password", "one line of text as password", part_of_password};
 const struct wr_secret_kind wr_secret_store = {"the store's secret", "one line of text as secret",
                                                part_of_password};
+const struct wr_secret_kind wr_secret_webhook = {"the webhook's secret",
+                                                 "one line of text as secret", part_of_password};
 
 /* At most |room| bytes of the file. Returns how many; -1, with errno. */
 static ssize_t read_file(const char *path, char *text, size_t room)
