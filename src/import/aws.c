@@ -1,4 +1,5 @@
-/* aws.c - usage plans of Amazon API Gateway, as `aws apigateway get-usage-plans` prints them.
+/* aws.c - usage plans of Amazon API Gateway, as `aws apigateway get-usage-plans` prints them, or
+ * get-usage-plan one of them.
  *
  *   throttle  {rateLimit, burstLimit}   a token bucket of each API key
  *   quota     {limit, offset, period}   DAY, WEEK or MONTH, in UTC
@@ -71,7 +72,7 @@ static void read_method(struct wr_draft *draft, const struct wr_yaml *throttle, 
     struct wr_draft_limit like = {.by = KEY, .algorithm = "token-bucket"};
     size_t len;
 
-    if (slash == NULL || strpbrk(resource, "\"\\+") != NULL) {
+    if (slash == NULL || strpbrk(resource, "\"\\+\n") != NULL) {
         wr_draft_note(draft, throttle->key->line, throttle->key->column,
                       "throttle of method \"%s\": its path has no counterpart", resource);
         return;
@@ -121,23 +122,40 @@ static void read_plan(struct wr_draft *draft, const struct wr_yaml *item)
     wr_import_rest(draft, item, "id name throttle quota apiStages", "description productCode tags");
 }
 
+/* {"items": [...]}, the list alone (--query items), or one plan. NULL: none of them. */
+static const struct wr_yaml *find_plans(struct wr_draft *draft, const struct wr_yaml *root)
+{
+    const struct wr_yaml *items = wr_import_member(root, "items");
+    const struct wr_yaml *position = wr_import_member(root, "position");
+
+    if (items == NULL)
+        items = wr_import_member(root, "Items");
+    if (items != NULL && position != NULL)
+        wr_draft_note(
+            draft, position->line, position->column,
+            "position: there are more usage plans than in this file; see --starting-token");
+    if (items == NULL && (root->kind == WR_YAML_LIST || wr_import_member(root, "id") != NULL))
+        items = root;
+    if (items != NULL && (items->kind == WR_YAML_LIST || items == root))
+        return items;
+    wr_draft_error(draft, root->line, root->column,
+                   "expected {\"items\": [...]}, as aws apigateway get-usage-plans prints it");
+    return NULL;
+}
+
 void wr_import_aws(struct wr_draft *draft, const char *name, const char *text, size_t len)
 {
     const struct wr_yaml *root = wr_import_tree(draft, text, len), *items;
     (void)name;
 
-    if (root == NULL)
-        return;
-    items = wr_import_member(root, "items");
+    items = root != NULL ? find_plans(draft, root) : NULL;
     if (items == NULL)
-        items = wr_import_member(root, "Items");
-    if (items == NULL || items->kind != WR_YAML_LIST) {
-        wr_draft_error(draft, root->line, root->column,
-                       "expected {\"items\": [...]}, as aws apigateway get-usage-plans prints it");
         return;
-    }
     wr_draft_identity(draft, KEY, "X-Api-Key");
-    for (const struct wr_yaml *item = items->first; item != NULL; item = item->next)
+    if (items->kind == WR_YAML_MAP)
+        read_plan(draft, items);
+    for (const struct wr_yaml *item = items->kind == WR_YAML_LIST ? items->first : NULL;
+         item != NULL; item = item->next)
         read_plan(draft, item);
     if (draft->plans != NULL)
         wr_draft_note(draft, 0, 0,

@@ -5,14 +5,15 @@
  *   limit-concurrency                max-count at once
  *
  * Documents hold C# expressions in attributes; the keys that people copy from the manual are known,
- * others are noted. Expressions with quotes inside attributes make some documents no XML; the error
- * says where. */
+ * others are noted. What they do to XML is mended before (azure_mend.h). */
+#include "import/azure_mend.h"
 #include "import/draft.h"
 
 #include <expat.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #define SUBSCRIPTION "subscription"
 #define QUOTA_MAX_S (INT64_C(366) * 86400)
@@ -56,18 +57,28 @@ static bool number(struct reading *r, const XML_Char **attributes, const char *n
 
 /* ---- keys ------------------------------------------------------------------------------------ */
 
-/* The name of the header in context.Request.Headers.GetValueOrDefault("X-User", ...), or NULL. */
+/* The name of the header in context.Request.Headers.GetValueOrDefault("X-User", ...), or NULL. What
+ * is made of its value there is noted: here it is the value. */
 static const char *header_of(struct reading *r, const char *key)
 {
-    const char *call = strstr(key, "Request.Headers"), *from, *to;
+    const char *call = strstr(key, "Request.Headers"), *from, *to, *header, *rest;
 
     if (call == NULL)
         return NULL;
     from = strpbrk(call, "\"'");
     to = from != NULL ? strpbrk(from + 1, "\"'") : NULL;
-    return to == NULL || to == from + 1
-               ? NULL
-               : wr_draft_text(r->draft, "%.*s", (int)(to - from - 1), from + 1);
+    if (to == NULL || to == from + 1)
+        return NULL;
+    header = wr_draft_text(r->draft, "%.*s", (int)(to - from - 1), from + 1);
+    rest = strchr(to, ')');
+    if (rest != NULL && rest[1] == '.')
+        wr_draft_note(r->draft, line_of(r), 0, "counter-key: by the whole of %s, not by %s", header,
+                      rest + 1);
+    if (strcasecmp(header, "X-Forwarded-For") == 0)
+        wr_draft_note(r->draft, line_of(r), 0,
+                      "counter-key: by X-Forwarded-For as it came; by: [ip] with identity.ip: "
+                      "{from: x-forwarded-for, trusted: [...]} is harder to forge");
+    return header;
 }
 
 /* What callers are told apart by; NULL: it cannot be said. */
@@ -202,7 +213,8 @@ static void XMLCALL on_start(void *context, const XML_Char *element, const XML_C
         (void)XML_StopParser(r->parser, XML_FALSE);
         return;
     }
-    if (strcmp(element, "policies") == 0 || strcmp(element, "fragment") == 0)
+    if (strcmp(element, "policies") == 0 || strcmp(element, "fragment") == 0 ||
+        (strcmp(element, "inbound") == 0 && r->depth == 1))
         r->seen = true;
     if (strcmp(element, "inbound") == 0 || strcmp(element, "fragment") == 0)
         r->inbound = r->depth;
@@ -248,20 +260,25 @@ static void XMLCALL on_doctype(void *context, const XML_Char *name, const XML_Ch
 void wr_import_azure(struct wr_draft *draft, const char *name, const char *text, size_t len)
 {
     struct reading r = {.draft = draft, .parser = XML_ParserCreate("UTF-8")};
+    size_t mended_len;
+    char *mended = wr_azure_mend(text, len, &mended_len);
     (void)name;
 
-    if (r.parser == NULL) {
+    if (mended == NULL || r.parser == NULL) {
         wr_draft_error(draft, 0, 0, "out of memory");
+        XML_ParserFree(r.parser);
+        free(mended);
         return;
     }
     XML_SetUserData(r.parser, &r);
     XML_SetElementHandler(r.parser, on_start, on_end);
     XML_SetStartDoctypeDeclHandler(r.parser, on_doctype);
-    if (XML_Parse(r.parser, text, (int)len, XML_TRUE) != XML_STATUS_OK &&
+    if (XML_Parse(r.parser, mended, (int)mended_len, XML_TRUE) != XML_STATUS_OK &&
         XML_GetErrorCode(r.parser) != XML_ERROR_ABORTED)
         wr_draft_error(draft, line_of(&r), (unsigned)XML_GetCurrentColumnNumber(r.parser) + 1,
                        "not well-formed XML: %s", XML_ErrorString(XML_GetErrorCode(r.parser)));
     else if (!r.seen && draft->diag->errors == 0)
         wr_draft_error(draft, 0, 0, "expected <policies> of Azure API Management");
     XML_ParserFree(r.parser);
+    free(mended);
 }

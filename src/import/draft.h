@@ -30,7 +30,7 @@ struct wr_draft_limit {
     const char *origin;    /* where it comes from, for the comment */
     const char *by;        /* "api_key", "ip", "ip, route"; "": all share one count */
     const char *methods;   /* "GET, POST"; NULL: all */
-    const char *path;      /* a pattern; NULL: all */
+    const char *path;      /* a pattern, or several, one a line; NULL: all */
     const char *algorithm; /* NULL: as the rate implies */
     const char *per;       /* of a quota: day, week, month */
     bool shadow;

@@ -15,19 +15,76 @@
 
 /* Where a plugin is switched on. */
 struct scope {
-    const char *what;    /* "service shop", for comments */
-    const char *methods; /* of a route */
-    const char *path;
-    const char *plan; /* of a consumer */
-    bool unsaid;      /* a part of it has no counterpart: what is under it is not carried over */
+    const char *what;       /* "service shop", for comments */
+    const char *methods;    /* of a route */
+    const char *path;       /* patterns, as of struct wr_draft_limit */
+    const char *plan;       /* of a consumer */
+    const char *key_header; /* of the plugin key-auth */
+    bool all;               /* every path */
+    bool unsaid; /* a part of it has no counterpart: what is under it is not carried over */
 };
+
+/* What |of| says of another entity: "shop", or {name: shop}. NULL: nothing. */
+static const char *named(const struct wr_yaml *of, const char *member)
+{
+    const struct wr_yaml *to = wr_import_member(of, member);
+
+    if (to == NULL || to->kind != WR_YAML_MAP)
+        return wr_import_word(of, member, NULL);
+    return wr_import_word(to, "name",
+                          wr_import_word(to, "username", wr_import_word(to, "id", NULL)));
+}
+
+/* The field that the first plugin key-auth of |of| looks for; NULL: it has none. */
+static const char *key_name_of(const struct wr_yaml *of)
+{
+    const struct wr_yaml *plugins = wr_import_member(of, "plugins");
+
+    if (plugins == NULL || plugins->kind != WR_YAML_LIST)
+        return NULL;
+    for (const struct wr_yaml *plugin = plugins->first; plugin != NULL; plugin = plugin->next) {
+        const struct wr_yaml *names =
+            wr_import_member(wr_import_member(plugin, "config"), "key_names");
+        if (strcmp(wr_import_word(plugin, "name", ""), "key-auth") == 0 && names != NULL &&
+            names->kind == WR_YAML_LIST && names->count > 0 && names->first->kind == WR_YAML_SCALAR)
+            return names->first->text;
+    }
+    return NULL;
+}
+
+/* One for all: where plugins differ, the first counts. */
+static const char *key_header_of(const struct wr_yaml *root)
+{
+    const struct wr_yaml *services = wr_import_member(root, "services");
+    const char *name = key_name_of(root);
+
+    if (services == NULL || services->kind != WR_YAML_LIST)
+        services = NULL;
+    for (const struct wr_yaml *s = services != NULL ? services->first : NULL;
+         name == NULL && s != NULL; s = s->next)
+        name = key_name_of(s);
+    return name != NULL ? name : "apikey";
+}
+
+/* The item of |list| that is called |name|; NULL: there is none. */
+static const struct wr_yaml *find(const struct wr_yaml *list, const char *name)
+{
+    if (list == NULL || list->kind != WR_YAML_LIST)
+        return NULL;
+    for (const struct wr_yaml *item = list->first; item != NULL; item = item->next)
+        if (strcmp(wr_import_word(item, "name", ""), name) == 0 ||
+            strcmp(wr_import_word(item, "id", ""), name) == 0)
+            return item;
+    return NULL;
+}
 
 static bool is_true(const char *word)
 {
     return strcmp(word, "true") == 0;
 }
 
-static const char *read_by(struct wr_draft *draft, const struct wr_yaml *config)
+static const char *read_by(struct wr_draft *draft, const struct wr_yaml *config,
+                           const struct scope *scope)
 {
     const struct wr_yaml *at = wr_import_member(config, "limit_by");
     const char *by = wr_import_word(config, "limit_by", "consumer");
@@ -46,7 +103,7 @@ static const char *read_by(struct wr_draft *draft, const struct wr_yaml *config)
     }
     if (strcmp(by, "consumer") != 0 && strcmp(by, "credential") != 0)
         wr_draft_note(draft, at->line, at->column, "limit_by: %s; counted by API key instead", by);
-    wr_draft_identity(draft, "api_key", "apikey");
+    wr_draft_identity(draft, "api_key", scope->key_header);
     return "api_key";
 }
 
@@ -66,7 +123,8 @@ static void read_settings(struct wr_draft *draft, const struct wr_yaml *config)
             where, is_true(wr_import_word(config, "fault_tolerant", "true")) ? "open" : "closed");
     wr_import_rest(draft, config,
                    "second minute hour day month year limit_by header_name path policy error_code",
-                   "fault_tolerant hide_client_headers redis redis_host redis_port redis_database "
+                   "fault_tolerant hide_client_headers error_message redis redis_host redis_port "
+                   "redis_database "
                    "redis_timeout redis_username redis_password redis_ssl redis_ssl_verify "
                    "redis_server_name sync_rate");
 }
@@ -78,6 +136,8 @@ static void add_window(struct wr_draft *draft, const struct scope *scope, const 
     const char *text = wr_draft_text(draft, "%" PRId64 "/%s", count, unit);
 
     like.name = wr_draft_text(draft, "%s-%s", base->name, unit);
+    like.origin =
+        wr_draft_text(draft, "%s, for each %s", base->origin, unit); /* not to be merged */
     if (strcmp(unit, "year") == 0) {
         text = wr_draft_text(draft, "%" PRId64 "/365d", count);
         wr_draft_note(draft, 0, 0, "%s: %" PRId64 " a year are counted by 365 days", scope->what,
@@ -96,7 +156,8 @@ static void read_plugin(struct wr_draft *draft, const struct wr_yaml *plugin,
 {
     static const char *const units[] = {"second", "minute", "hour", "day", "month", "year"};
     const struct wr_yaml *config = wr_import_member(plugin, "config");
-    const char *name = wr_import_word(plugin, "name", "?");
+    /* In Kubernetes the name is the object's, and the plugin has a member of its own. */
+    const char *name = wr_import_word(plugin, "plugin", wr_import_word(plugin, "name", "?"));
     struct wr_draft_limit base = {.algorithm = "fixed-window"};
     int64_t count;
 
@@ -117,7 +178,7 @@ static void read_plugin(struct wr_draft *draft, const struct wr_yaml *plugin,
     base.origin = scope->plan != NULL
                       ? "plugin rate-limiting of the consumers"
                       : wr_draft_text(draft, "plugin rate-limiting of %s", scope->what);
-    base.by = read_by(draft, config);
+    base.by = read_by(draft, config, scope);
     base.methods = scope->methods;
     base.path = scope->path;
     if (base.path == NULL)
@@ -126,25 +187,6 @@ static void read_plugin(struct wr_draft *draft, const struct wr_yaml *plugin,
         if (wr_import_number(draft, config, units[i], &count) && count >= 0)
             add_window(draft, scope, units[i], &base, count);
     read_settings(draft, config);
-}
-
-static void read_plugins(struct wr_draft *draft, const struct wr_yaml *of,
-                         const struct scope *scope)
-{
-    const struct wr_yaml *plugins = wr_import_member(of, "plugins");
-
-    if (plugins == NULL || plugins->kind != WR_YAML_LIST)
-        return;
-    for (const struct wr_yaml *plugin = plugins->first; plugin != NULL; plugin = plugin->next) {
-        struct scope own = *scope;
-        const char *consumer = wr_import_word(plugin, "consumer", NULL);
-        /* One at the top may name whom it is for. */
-        if (consumer != NULL)
-            own.plan = wr_draft_plan(draft, consumer, "consumer");
-        own.unsaid = own.unsaid || wr_import_word(plugin, "service", NULL) != NULL ||
-                     wr_import_word(plugin, "route", NULL) != NULL;
-        read_plugin(draft, plugin, &own);
-    }
 }
 
 /* A list of words as "A, B"; NULL: none. */
@@ -160,60 +202,172 @@ static const char *joined(struct wr_draft *draft, const struct wr_yaml *list)
     return out;
 }
 
-/* The pattern of a route's only path, a prefix there. False: it cannot be said. */
-static bool read_path(struct wr_draft *draft, const struct wr_yaml *route, const char **path)
-{
-    const struct wr_yaml *paths = wr_import_member(route, "paths");
-    const char *prefix;
+/* ---- where routes lead ----------------------------------------------------------------------- */
 
-    *path = NULL;
-    if (paths == NULL || paths->kind != WR_YAML_LIST || paths->count == 0)
-        return wr_import_member(route, "hosts") == NULL;
-    prefix = paths->first->kind == WR_YAML_SCALAR ? paths->first->text : "~";
-    if (paths->count != 1 || prefix[0] != '/' || strpbrk(prefix, "*{}\"\\") != NULL)
-        return false;
-    if (strcmp(prefix, "/") == 0)
-        return true;
-    *path = wr_draft_text(draft, "%s%s", prefix, prefix[strlen(prefix) - 1] == '/' ? "**" : "/**");
-    return true;
+static void add_path(struct wr_draft *draft, const struct wr_yaml *path, struct scope *scope)
+{
+    const char *prefix = path->kind == WR_YAML_SCALAR ? path->text : "~";
+    const char *pattern;
+
+    if (prefix[0] != '/' || strpbrk(prefix, "*{}\"\\\n") != NULL) {
+        scope->unsaid = true;
+        return;
+    }
+    scope->all = scope->all || strcmp(prefix, "/") == 0;
+    pattern =
+        wr_draft_text(draft, "%s%s", prefix, prefix[strlen(prefix) - 1] == '/' ? "**" : "/**");
+    scope->path =
+        scope->path == NULL ? pattern : wr_draft_text(draft, "%s\n%s", scope->path, pattern);
 }
 
-static void read_routes(struct wr_draft *draft, const struct wr_yaml *of)
+/* The paths of |route|, prefixes there, are added to those of |scope|. */
+static void add_route(struct wr_draft *draft, const struct wr_yaml *route, struct scope *scope)
+{
+    const struct wr_yaml *paths = wr_import_member(route, "paths");
+    const struct wr_yaml *hosts = wr_import_member(route, "hosts");
+    bool by_host = hosts != NULL && hosts->kind == WR_YAML_LIST && hosts->count > 0;
+
+    if (paths == NULL || paths->kind != WR_YAML_LIST || paths->count == 0) {
+        scope->all = scope->all || !by_host;
+        scope->unsaid = scope->unsaid || by_host;
+        return;
+    }
+    if (by_host)
+        wr_draft_note(draft, hosts->line, hosts->column,
+                      "%s: its hosts; here its paths hold for every host", scope->what);
+    for (const struct wr_yaml *path = paths->first; path != NULL; path = path->next)
+        add_path(draft, path, scope);
+}
+
+static void close_scope(struct scope *scope)
+{
+    if (scope->all)
+        scope->path = NULL;
+}
+
+static struct scope scope_of_route(struct wr_draft *draft, const struct wr_yaml *route)
+{
+    struct scope scope = {
+        .what = wr_draft_text(draft, "route %s", wr_import_word(route, "name", "unnamed")),
+        .methods = joined(draft, wr_import_member(route, "methods"))};
+
+    add_route(draft, route, &scope);
+    close_scope(&scope);
+    return scope;
+}
+
+/* A service is its routes, those beside it that name it among them. */
+static struct scope scope_of_service(struct wr_draft *draft, const struct wr_yaml *root,
+                                     const struct wr_yaml *service)
+{
+    const struct wr_yaml *own = wr_import_member(service, "routes");
+    const struct wr_yaml *others = wr_import_member(root, "routes");
+    const struct wr_yaml *services = wr_import_member(root, "services");
+    const char *name = wr_import_word(service, "name", "unnamed");
+    struct scope scope = {.what = wr_draft_text(draft, "service %s", name)};
+
+    if (own != NULL && own->kind == WR_YAML_LIST)
+        for (const struct wr_yaml *route = own->first; route != NULL; route = route->next)
+            add_route(draft, route, &scope);
+    if (others != NULL && others->kind == WR_YAML_LIST)
+        for (const struct wr_yaml *route = others->first; route != NULL; route = route->next)
+            if (named(route, "service") != NULL && strcmp(named(route, "service"), name) == 0)
+                add_route(draft, route, &scope);
+    if (scope.path == NULL && !scope.all) /* no route leads to it here */
+        scope.unsaid = scope.unsaid || services == NULL || services->count > 1;
+    close_scope(&scope);
+    return scope;
+}
+
+/* ---- walking --------------------------------------------------------------------------------- */
+
+/* One at the top may name whom it is for. */
+static struct scope scope_of_plugin(struct wr_draft *draft, const struct wr_yaml *root,
+                                    const struct wr_yaml *plugin, const struct scope *around)
+{
+    const char *consumer = named(plugin, "consumer"), *service = named(plugin, "service");
+    const char *route = named(plugin, "route");
+    struct scope own = *around;
+
+    if (service != NULL || route != NULL) {
+        const struct wr_yaml *services = wr_import_member(root, "services");
+        const struct wr_yaml *to =
+            route != NULL ? find(wr_import_member(root, "routes"), route) : find(services, service);
+        for (const struct wr_yaml *s = services != NULL ? services->first : NULL;
+             route != NULL && to == NULL && s != NULL; s = s->next)
+            to = find(wr_import_member(s, "routes"), route);
+        if (to == NULL)
+            own = (struct scope){.what = wr_draft_text(draft, "%s %s, which is not in this file",
+                                                       route != NULL ? "route" : "service",
+                                                       route != NULL ? route : service),
+                                 .unsaid = true};
+        else
+            own = route != NULL ? scope_of_route(draft, to) : scope_of_service(draft, root, to);
+    }
+    if (consumer != NULL)
+        own.plan = wr_draft_plan(draft, consumer, "consumer");
+    return own;
+}
+
+static void read_plugins(struct wr_draft *draft, const struct wr_yaml *root,
+                         const struct wr_yaml *of, const struct scope *scope)
+{
+    const struct wr_yaml *plugins = wr_import_member(of, "plugins");
+
+    if (plugins == NULL || plugins->kind != WR_YAML_LIST)
+        return;
+    for (const struct wr_yaml *plugin = plugins->first; plugin != NULL; plugin = plugin->next) {
+        struct scope own = scope_of_plugin(draft, root, plugin, scope);
+        own.key_header = key_header_of(root);
+        read_plugin(draft, plugin, &own);
+    }
+}
+
+static void read_routes(struct wr_draft *draft, const struct wr_yaml *root,
+                        const struct wr_yaml *of)
 {
     const struct wr_yaml *routes = wr_import_member(of, "routes");
 
     if (routes == NULL || routes->kind != WR_YAML_LIST)
         return;
     for (const struct wr_yaml *route = routes->first; route != NULL; route = route->next) {
-        struct scope scope = {
-            .what = wr_draft_text(draft, "route %s", wr_import_word(route, "name", "unnamed")),
-            .methods = joined(draft, wr_import_member(route, "methods")),
-        };
-        scope.unsaid = !read_path(draft, route, &scope.path);
-        read_plugins(draft, route, &scope);
+        struct scope scope;
+        if (wr_import_member(route, "plugins") == NULL)
+            continue;
+        scope = scope_of_route(draft, route);
+        read_plugins(draft, root, route, &scope);
     }
 }
 
-/* A service is its routes: with one of them, what holds for it holds there. */
-static void read_services(struct wr_draft *draft, const struct wr_yaml *services)
+static void read_services(struct wr_draft *draft, const struct wr_yaml *root)
 {
+    const struct wr_yaml *services = wr_import_member(root, "services");
+
     if (services == NULL || services->kind != WR_YAML_LIST)
         return;
     for (const struct wr_yaml *service = services->first; service != NULL;
          service = service->next) {
-        const struct wr_yaml *routes = wr_import_member(service, "routes");
-        struct scope scope = {
-            .what = wr_draft_text(draft, "service %s", wr_import_word(service, "name", "unnamed"))};
-        if (routes != NULL && routes->kind == WR_YAML_LIST && routes->count == 1)
-            scope.unsaid = !read_path(draft, routes->first, &scope.path);
-        else
-            scope.unsaid = services->count > 1;
-        read_plugins(draft, service, &scope);
-        read_routes(draft, service);
+        if (wr_import_member(service, "plugins") != NULL) {
+            const struct scope scope = scope_of_service(draft, root, service);
+            read_plugins(draft, root, service, &scope);
+        }
+        read_routes(draft, root, service);
     }
 }
 
-static void read_consumers(struct wr_draft *draft, const struct wr_yaml *consumers)
+/* Is there one for the consumer |name|, by a plugin at the top? */
+static bool is_plan(struct wr_draft *draft, const char *name)
+{
+    const char *plan = wr_draft_name(draft, name);
+
+    for (const struct wr_draft_pair *p = draft->plans; p != NULL; p = p->next)
+        if (strcmp(p->name, plan) == 0)
+            return true;
+    return false;
+}
+
+static void read_consumers(struct wr_draft *draft, const struct wr_yaml *root,
+                           const struct wr_yaml *consumers)
 {
     if (consumers == NULL || consumers->kind != WR_YAML_LIST)
         return;
@@ -221,10 +375,10 @@ static void read_consumers(struct wr_draft *draft, const struct wr_yaml *consume
         const char *name = wr_import_word(one, "username", wr_import_word(one, "custom_id", "?"));
         const struct wr_yaml *keys = wr_import_member(one, "keyauth_credentials");
         struct scope scope = {.what = wr_draft_text(draft, "consumer %s", name)};
-        if (wr_import_member(one, "plugins") == NULL)
+        if (wr_import_member(one, "plugins") == NULL && !is_plan(draft, name))
             continue;
         scope.plan = wr_draft_plan(draft, name, "consumer");
-        read_plugins(draft, one, &scope);
+        read_plugins(draft, root, one, &scope);
         if (keys == NULL || keys->kind != WR_YAML_LIST)
             continue;
         for (const struct wr_yaml *key = keys->first; key != NULL; key = key->next)
@@ -251,13 +405,13 @@ void wr_import_kong(struct wr_draft *draft, const char *name, const char *text, 
     if (consumers != NULL && consumers->kind == WR_YAML_LIST)
         (void)wr_draft_plan(draft, "default", "whoever is no consumer below");
     if (wr_import_word(root, "config", NULL) != NULL || wr_import_member(root, "config") != NULL) {
-        const struct scope plugin = {.what = "everything"};
+        const struct scope plugin = {.what = "everything", .key_header = "apikey"};
         read_plugin(draft, root, &plugin); /* one plugin alone, as the admin API shows it */
     }
-    read_plugins(draft, root, &everywhere);
-    read_services(draft, wr_import_member(root, "services"));
-    read_routes(draft, root);
-    read_consumers(draft, consumers);
+    read_plugins(draft, root, root, &everywhere);
+    read_services(draft, root);
+    read_routes(draft, root, root);
+    read_consumers(draft, root, consumers);
     if (draft->limits != NULL && draft->limits->next != NULL)
         wr_draft_note(draft, 0, 0,
                       "in Kong the most specific plugin replaces the others; here every limit that "

@@ -247,7 +247,7 @@ static void open_block(struct reading *r)
 
     if (strcmp(word(r, 0), "location") == 0) {
         block.path = NULL;
-        block.unsaid = path[0] != '/' || word(r, 1)[0] == '~' || strpbrk(path, "*{}") != NULL;
+        block.unsaid = path[0] != '/' || word(r, 1)[0] == '~' || strpbrk(path, "*{}\n") != NULL;
         if (exact || (!block.unsaid && strcmp(path, "/") != 0))
             block.path = wr_draft_text(r->draft, "%s%s", path,
                                        exact                           ? ""

@@ -5,11 +5,11 @@
 
 /* Between double quotes, as YAML and JSON have them. Input has no NUL; control characters are
  * written as numbers. */
-static void print_quoted(const char *text, FILE *out)
+static void print_quoted_bytes(const char *text, size_t len, FILE *out)
 {
     (void)fputc('"', out);
-    for (; *text != '\0'; text++) {
-        unsigned char c = (unsigned char)*text;
+    for (size_t i = 0; i < len; i++) {
+        unsigned char c = (unsigned char)text[i];
         if (c == '"' || c == '\\')
             (void)fprintf(out, "\\%c", c);
         else if (c < 0x20 || c == 0x7f)
@@ -18,6 +18,11 @@ static void print_quoted(const char *text, FILE *out)
             (void)fputc(c, out);
     }
     (void)fputc('"', out);
+}
+
+static void print_quoted(const char *text, FILE *out)
+{
+    print_quoted_bytes(text, strlen(text), out);
 }
 
 /* A comment, on one line whatever |text| holds. */
@@ -63,7 +68,9 @@ static void print_identity(const struct wr_draft *draft, FILE *out)
     for (const struct wr_draft_pair *id = draft->identities; id != NULL; id = id->next) {
         (void)fprintf(out, "  %s: {header: ", id->name);
         print_quoted(id->value, out);
-        (void)fputs("}\n", out);
+        /* There, it is taken from whoever sends it; here that has to be said of all but API keys.
+         */
+        (void)fputs(strcmp(id->name, "api_key") == 0 ? "}\n" : ", trust: anyone}\n", out);
     }
     if (draft->plans == NULL)
         return;
@@ -101,6 +108,23 @@ static void print_values(const struct wr_draft *draft, const struct wr_draft_lim
     (void)fputc('}', out);
 }
 
+static void print_paths(const char *path, FILE *out)
+{
+    bool several = strchr(path, '\n') != NULL;
+
+    (void)fputs(several ? "path: [" : "path: ", out);
+    for (;;) {
+        size_t len = strcspn(path, "\n");
+        print_quoted_bytes(path, len, out);
+        if (path[len] == '\0')
+            break;
+        (void)fputs(", ", out);
+        path += len + 1;
+    }
+    if (several)
+        (void)fputc(']', out);
+}
+
 static void print_match(const struct wr_draft_limit *limit, FILE *out)
 {
     if (limit->methods == NULL && limit->path == NULL)
@@ -108,11 +132,17 @@ static void print_match(const struct wr_draft_limit *limit, FILE *out)
     (void)fputs("    match: {", out);
     if (limit->methods != NULL)
         (void)fprintf(out, "method: [%s]%s", limit->methods, limit->path != NULL ? ", " : "");
-    if (limit->path != NULL) {
-        (void)fputs("path: ", out);
-        print_quoted(limit->path, out);
-    }
+    if (limit->path != NULL)
+        print_paths(limit->path, out);
     (void)fputs("}\n", out);
+}
+
+static bool is_identity(const struct wr_draft *draft, const char *by)
+{
+    for (const struct wr_draft_pair *id = draft->identities; id != NULL; id = id->next)
+        if (strcmp(id->name, by) == 0)
+            return true;
+    return false;
 }
 
 static void print_limit(const struct wr_draft *draft, const struct wr_draft_limit *limit, FILE *out)
@@ -128,6 +158,8 @@ static void print_limit(const struct wr_draft *draft, const struct wr_draft_limi
         (void)fprintf(out, "    by: [%s]\n", limit->by);
     if (limit->skip_missing)
         (void)fputs("    when_missing: skip\n", out);
+    else if (limit->kind == WR_DRAFT_QUOTA && is_identity(draft, limit->by)) /* not the default */
+        (void)fputs("    when_missing: ip\n", out);
     if (limit->kind == WR_DRAFT_QUOTA)
         (void)fputs("    quota: {limit: ", out);
     (void)fprintf(out, "%s%s", limit->kind == WR_DRAFT_QUOTA ? "" : "    ", keys[limit->kind]);

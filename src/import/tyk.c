@@ -12,11 +12,13 @@
 #include <string.h>
 
 #define KEY "api_key"
-#define WR_TYK_KNOWN \
-    "rate per quota_max quota_renewal_rate id _id name access_rights partitions smoothing"
-#define WR_TYK_HARMLESS                                                                         \
-    "org_id active state is_inactive tags meta_data last_updated quota_remaining quota_renews " \
-    "date_created enable_http_signature_validation"
+#define WR_TYK_KNOWN                                                                          \
+    "rate per quota_max quota_renewal_rate id _id name access_rights partitions is_inactive " \
+    "throttle_interval throttle_retry_limit"
+#define WR_TYK_HARMLESS                                                                       \
+    "org_id active state tags meta_data last_updated quota_remaining quota_renews allowance " \
+    "date_created enable_http_signature_validation hmac_enabled last_check auth_type "        \
+    "apply_policies"
 #define SLIDING_LOG_MAX 10000
 
 static void read_rate(struct wr_draft *draft, const struct wr_yaml *policy, const char *plan)
@@ -93,6 +95,23 @@ static void note_rights(struct wr_draft *draft, const struct wr_yaml *rights)
     }
 }
 
+/* What Tyk does with a policy besides: refuse its keys, or have those beyond the rate wait. */
+static void note_states(struct wr_draft *draft, const struct wr_yaml *policy, const char *plan)
+{
+    int64_t tries, interval;
+
+    if (strcmp(wr_import_word(policy, "is_inactive", "false"), "true") == 0)
+        wr_draft_note(draft, policy->line, policy->column,
+                      "policy %s: is_inactive, so its keys are refused there; ban or end them here",
+                      plan);
+    if (wr_import_number(draft, policy, "throttle_retry_limit", &tries) && tries > 0 &&
+        wr_import_number(draft, policy, "throttle_interval", &interval) && interval > 0)
+        wr_draft_note(draft, policy->line, policy->column,
+                      "policy %s: requests beyond the rate are tried %" PRId64
+                      " times more there, each %" PRId64 " s later; here they are refused",
+                      plan, tries, interval);
+}
+
 static void read_policy(struct wr_draft *draft, const struct wr_yaml *policy, const char *id)
 {
     const char *plan;
@@ -101,19 +120,28 @@ static void read_policy(struct wr_draft *draft, const struct wr_yaml *policy, co
         wr_draft_error(draft, policy->line, policy->column, "expected a policy, as a map");
         return;
     }
-    id = wr_import_word(policy, "id", id);
+    id = wr_import_word(policy, "id", wr_import_word(policy, "_id", id));
     plan = wr_draft_plan(draft, wr_import_word(policy, "name", id), id);
     if (plan == NULL)
         return;
     read_rate(draft, policy, plan);
     read_quota(draft, policy, plan);
+    note_states(draft, policy, plan);
     note_rights(draft, wr_import_member(policy, "access_rights"));
     wr_import_rest(draft, policy, WR_TYK_KNOWN, WR_TYK_HARMLESS);
 }
 
+/* What the dashboard's API lists has the policies under Data. */
+static const struct wr_yaml *policies_of(const struct wr_yaml *root)
+{
+    const struct wr_yaml *data = wr_import_member(root, "Data");
+
+    return data != NULL && data->kind == WR_YAML_LIST ? data : root;
+}
+
 void wr_import_tyk(struct wr_draft *draft, const char *name, const char *text, size_t len)
 {
-    const struct wr_yaml *root = wr_import_tree(draft, text, len);
+    const struct wr_yaml *root = policies_of(wr_import_tree(draft, text, len));
     bool one =
         wr_import_member(root, "quota_max") != NULL || wr_import_member(root, "rate") != NULL;
     (void)name;
