@@ -4,6 +4,7 @@
 
 /* Each is called with its own name as argv[0] and returns the exit status: 0 done, 1 something was
  * wrong with what was read, 2 wrong usage. */
+int wr_cmd_alerts(int argc, char **argv);
 int wr_cmd_arena(int argc, char **argv);
 int wr_cmd_ban(int argc, char **argv);
 int wr_cmd_check(int argc, char **argv);

@@ -30,6 +30,7 @@ static const struct {
     {"unban", wr_cmd_unban, "lift a ban"},
     {"customer", wr_cmd_customer, "who the customers are, their plans and keys"},
     {"usage", wr_cmd_usage, "what customers used of their quotas, and what is to be billed"},
+    {"alerts", wr_cmd_alerts, "thresholds of quotas that were reached, and who was told"},
     {"version", cmd_version, "print the version"},
     {"help", cmd_help, "print this text"},
 };

@@ -38,7 +38,7 @@ struct customer_call *customer_call_new(struct http_service *service,
     call->handle = service->loop->handle;
     wr_handle_ref(call->handle);
     call->last = INT32_MAX / 2;
-    call->anchor = call->partner = call->suspended = call->make_key = -1;
+    call->anchor = call->partner = call->suspended = call->make_key = call->state = -1;
     return call;
 }
 
@@ -81,6 +81,16 @@ static bool read_month(struct customer_call *call, struct weir_slice text)
     return true;
 }
 
+static bool read_state(struct customer_call *call, struct weir_slice text)
+{
+    enum wr_alert_state state;
+
+    if (!wr_alert_state_of(text, &state))
+        return false;
+    call->state = (int)state;
+    return true;
+}
+
 static bool read_parameter(struct customer_call *call, struct weir_slice name,
                            struct weir_slice value)
 {
@@ -98,6 +108,10 @@ static bool read_parameter(struct customer_call *call, struct weir_slice name,
         return copy(call->key_id, sizeof call->key_id, value);
     if (http_is(name, "quota"))
         return copy(call->quota, sizeof call->quota, value);
+    if (http_is(name, "event"))
+        return copy(call->event, sizeof call->event, value);
+    if (http_is(name, "state"))
+        return read_state(call, value);
     if (http_is(name, "by"))
         return copy(call->by, sizeof call->by, value) &&
                (http_is(value, "total") || http_is(value, "window") || http_is(value, "day") ||

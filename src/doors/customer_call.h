@@ -4,6 +4,7 @@
 #define WR_DOORS_CUSTOMER_CALL_H
 
 #include "doors/http_job.h"
+#include "meter/alert.h"
 #include "meter/report.h"
 #include "policy/customers.h"
 
@@ -19,6 +20,8 @@ struct customer_call {
     char name[WR_CUSTOMER_NAME_MAX + 1], after[WR_CUSTOMER_NAME_MAX + 1];
     char tenant[WR_CUSTOMER_NAME_MAX + 1], plan[WR_CUSTOMER_PLAN_MAX + 1];
     char key_id[WR_KEY_ID_TEXT], quota[WR_CUSTOMER_PLAN_MAX + 1], by[16];
+    char event[WR_EVENT_TEXT];
+    int state; /* enum wr_alert_state; -1: not said */
     int64_t limit;
     int32_t first, last; /* days; first 0: not said */
     bool over, csv;

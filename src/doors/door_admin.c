@@ -132,6 +132,8 @@ static const struct http_route rows[] = {
     {"POST", "/v1/customers/keys", admin_customer_keys_post},
     {"DELETE", "/v1/customers/keys", admin_customer_keys_delete},
     {"GET", "/v1/usage", admin_usage},
+    {"GET", "/v1/alerts", admin_alerts_get},
+    {"POST", "/v1/alerts/retry", admin_alerts_retry},
     {"GET", "/v1/openapi.json", openapi},
 };
 /* clang-format on */

@@ -47,6 +47,8 @@ http_handler admin_bans_get, admin_bans_post, admin_bans_delete; /* door_admin_b
 http_handler admin_customers_get, admin_customers_post, admin_customers_patch,
     admin_customers_delete, admin_customer_keys_post, admin_customer_keys_delete, admin_usage;
 
+http_handler admin_alerts_get, admin_alerts_retry; /* door_admin_alerts.c */
+
 http_handler admin_metrics; /* door_admin_metrics.c */
 
 /* ---- members of a page: door_admin_words.c --------------------------------------------------- */

@@ -115,8 +115,8 @@ int wr_alerts_each(struct wr_database *database, const struct wr_alert_filter *f
                    wr_alert_fn *each, void *context);
 
 /* Send |event| (NULL: all that were given up) as if for the first time. Those that wait are tried
- * at once; what another node tells, or what there was no webhook for, stays. Returns how many, or
- * an error of the database. */
+ * at once; what another node tells, what there was no webhook for, and questions that were answered
+ * stay. Returns how many, or an error of the database. */
 int64_t wr_alerts_retry(struct wr_database *database, const char *event, int64_t now_ns);
 
 struct wr_alert_numbers {

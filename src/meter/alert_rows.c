@@ -222,13 +222,20 @@ static int64_t retry(struct wr_database *database, const char *sql, const char *
 
 #define ANEW                                                                            \
     " SET state = 1, tries = 0, next_at = ?1, since = ?1, sent = NULL, last_error = ''" \
-    " WHERE (?2 IS NULL AND state = 3)"                                                 \
-    " OR (event = ?2 AND state IN (1, 2, 3, 6)) RETURNING 1"
+    " WHERE (?2 IS NULL AND state = 3)"
 
 int64_t wr_alerts_retry(struct wr_database *database, const char *event, int64_t now_ns)
 {
-    int64_t alerts = retry(database, "UPDATE alert" ANEW, event, now_ns);
-    int64_t upgrades = alerts < 0 ? 0 : retry(database, "UPDATE upgrade" ANEW, event, now_ns);
+    int64_t upgrades = 0;
+    int64_t alerts = retry(database,
+                           "UPDATE alert" ANEW " OR (event = ?2 AND state IN (1, 2, 3))"
+                           " RETURNING 1",
+                           event, now_ns);
+
+    if (alerts >= 0) /* of those that were answered there is nothing to be asked */
+        upgrades = retry(database,
+                         "UPDATE upgrade" ANEW " OR (event = ?2 AND state IN (1, 3)) RETURNING 1",
+                         event, now_ns);
 
     return alerts < 0 ? alerts : upgrades < 0 ? upgrades : alerts + upgrades;
 }
