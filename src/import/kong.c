@@ -3,11 +3,12 @@
  *
  *   plugins: [{name: rate-limiting, config: {second, minute, hour, day, month, year, limit_by}}]
  *   services: [{name, plugins, routes: [{name, paths, methods, plugins}]}]
- *   consumers: [{username, plugins, keyauth_credentials: [{key}]}]
+ *   consumers: [{username, plugins, groups: [{name}], keyauth_credentials: [{key}]}]
+ *   consumer_groups: [{name, plugins}]
  *
- * Kong's windows are fixed and lie in UTC's calendar. A plugin of a consumer is a plan of its own
- * here. The most specific plugin of a kind replaces the others there; here all limits that match
- * hold, so what is broader and smaller must be said by hand: that is noted. */
+ * Kong's windows are fixed and lie in UTC's calendar. A plugin of a consumer, or of a group, is a
+ * plan of its own here. The most specific plugin of a kind replaces the others there; here all
+ * limits that match hold, so what is broader and smaller must be said by hand: that is noted. */
 #include "import/draft.h"
 
 #include <inttypes.h>
@@ -366,6 +367,39 @@ static bool is_plan(struct wr_draft *draft, const char *name)
     return false;
 }
 
+/* The group of |consumer| that is a plan: what holds for who has no plugin of his own. */
+static const char *group_of(struct wr_draft *draft, const struct wr_yaml *consumer)
+{
+    const struct wr_yaml *groups = wr_import_member(consumer, "groups");
+
+    if (groups == NULL || groups->kind != WR_YAML_LIST)
+        return NULL;
+    for (const struct wr_yaml *group = groups->first; group != NULL; group = group->next) {
+        const char *name =
+            group->kind == WR_YAML_SCALAR ? group->text : wr_import_word(group, "name", NULL);
+        if (name != NULL && is_plan(draft, name))
+            return name;
+    }
+    return NULL;
+}
+
+/* Groups of consumers are plans too; those who are in one are told apart as ever. */
+static void read_groups(struct wr_draft *draft, const struct wr_yaml *root)
+{
+    const struct wr_yaml *groups = wr_import_member(root, "consumer_groups");
+
+    if (groups == NULL || groups->kind != WR_YAML_LIST)
+        return;
+    for (const struct wr_yaml *group = groups->first; group != NULL; group = group->next) {
+        const char *name = wr_import_word(group, "name", "unnamed");
+        struct scope scope = {.what = wr_draft_text(draft, "consumer group %s", name)};
+        if (wr_import_member(group, "plugins") == NULL)
+            continue;
+        scope.plan = wr_draft_plan(draft, name, "consumer group");
+        read_plugins(draft, root, group, &scope);
+    }
+}
+
 static void read_consumers(struct wr_draft *draft, const struct wr_yaml *root,
                            const struct wr_yaml *consumers)
 {
@@ -376,6 +410,8 @@ static void read_consumers(struct wr_draft *draft, const struct wr_yaml *root,
         const struct wr_yaml *keys = wr_import_member(one, "keyauth_credentials");
         struct scope scope = {.what = wr_draft_text(draft, "consumer %s", name)};
         if (wr_import_member(one, "plugins") == NULL && !is_plan(draft, name))
+            name = group_of(draft, one);
+        if (name == NULL)
             continue;
         scope.plan = wr_draft_plan(draft, name, "consumer");
         read_plugins(draft, root, one, &scope);
@@ -402,7 +438,8 @@ void wr_import_kong(struct wr_draft *draft, const char *name, const char *text, 
         return;
     }
     consumers = wr_import_member(root, "consumers");
-    if (consumers != NULL && consumers->kind == WR_YAML_LIST)
+    if ((consumers != NULL && consumers->kind == WR_YAML_LIST) ||
+        wr_import_member(root, "consumer_groups") != NULL)
         (void)wr_draft_plan(draft, "default", "whoever is no consumer below");
     if (wr_import_word(root, "config", NULL) != NULL || wr_import_member(root, "config") != NULL) {
         const struct scope plugin = {.what = "everything", .key_header = "apikey"};
@@ -411,6 +448,7 @@ void wr_import_kong(struct wr_draft *draft, const char *name, const char *text, 
     read_plugins(draft, root, root, &everywhere);
     read_services(draft, root);
     read_routes(draft, root, root);
+    read_groups(draft, root);
     read_consumers(draft, root, consumers);
     if (draft->limits != NULL && draft->limits->next != NULL)
         wr_draft_note(draft, 0, 0,

@@ -29,8 +29,8 @@ struct zone {
 struct block {
     const char *path; /* of a location; NULL: all */
     bool unsaid;      /* a location that has no counterpart */
-    bool inherits;    /* a block around it has limits */
-    bool limited;     /* it has limits of its own */
+    bool inherits[2]; /* a block around it has limits: of requests, of connections */
+    bool limited[2];  /* it has limits of its own */
     bool dry_run;
 };
 
@@ -154,16 +154,16 @@ static bool is_sayable(struct reading *r, struct zone *zone, const char *name)
     return zone != NULL && zone->by != NULL && !r->blocks[r->depth].unsaid;
 }
 
-/* There, a block's own limits replace those around it. */
-static void note_inherited(struct reading *r)
+/* There, a block's own limits replace those of their kind around it. */
+static void note_inherited(struct reading *r, bool connections)
 {
     struct block *block = &r->blocks[r->depth];
 
-    if (block->inherits && !block->limited)
+    if (block->inherits[connections] && !block->limited[connections])
         wr_draft_note(r->draft, r->conf.line, 0,
-                      "limit_req replaces those of the blocks around it there; here all of them "
-                      "hold");
-    block->limited = true;
+                      "%s replaces those of the blocks around it there; here all of them hold",
+                      word(r, 0));
+    block->limited[connections] = true;
 }
 
 static void read_requests(struct reading *r)
@@ -176,7 +176,7 @@ static void read_requests(struct reading *r)
 
     if (!is_sayable(r, zone, name) || zone->rate == NULL)
         return;
-    note_inherited(r);
+    note_inherited(r, false);
     if (option(r, "delay") != NULL)
         wr_draft_note(r->draft, r->conf.line, 0, "delay=%s: the first of the burst wait as well",
                       option(r, "delay"));
@@ -200,12 +200,25 @@ static void read_connections(struct reading *r)
 
     if (!is_sayable(r, zone, word(r, 1)) || *end != '\0' || most < 0)
         return;
+    note_inherited(r, true);
     like.by = zone->by;
     like.skip_missing = strcmp(zone->by, "ip") != 0; /* an empty key is not counted */
     like.shadow = r->blocks[r->depth].dry_run;
     like.origin = wr_draft_text(r->draft, "limit_conn of line %u", r->conf.line);
     wr_draft_set(r->draft, wr_draft_limit(r->draft, &like), NULL,
                  wr_draft_text(r->draft, "%ld", most));
+}
+
+/* One for all refusals here. */
+static void read_status(struct reading *r)
+{
+    int status = (int)strtol(word(r, 1), NULL, 10);
+
+    if (r->draft->status != 0 && r->draft->status != status)
+        wr_draft_note(r->draft, r->conf.line, 0, "limit_req_status %d: here all refusals have %d",
+                      status, r->draft->status);
+    else
+        r->draft->status = status;
 }
 
 static void read_directive(struct reading *r)
@@ -219,7 +232,7 @@ static void read_directive(struct reading *r)
     else if (strcmp(name, "limit_req_dry_run") == 0 || strcmp(name, "limit_conn_dry_run") == 0)
         r->blocks[r->depth].dry_run = strcmp(word(r, 1), "on") == 0;
     else if (strcmp(name, "limit_req_status") == 0)
-        r->draft->status = (int)strtol(word(r, 1), NULL, 10);
+        read_status(r);
     else if (strcmp(name, "limit_rate") == 0 || strcmp(name, "limit_rate_after") == 0)
         wr_draft_note(r->draft, r->conf.line, 0, "%s: bytes a second are nginx's own", name);
     else if (strcmp(name, "include") == 0)
@@ -254,8 +267,10 @@ static void open_block(struct reading *r)
                                        : path[strlen(path) - 1] == '/' ? "**"
                                                                        : "/**");
     }
-    block.inherits = block.inherits || block.limited;
-    block.limited = false;
+    for (int kind = 0; kind < 2; kind++) {
+        block.inherits[kind] = block.inherits[kind] || block.limited[kind];
+        block.limited[kind] = false;
+    }
     r->depth++;
     r->blocks[r->depth] = block;
 }

@@ -14,7 +14,7 @@
 #define KEY "api_key"
 #define WR_TYK_KNOWN                                                                          \
     "rate per quota_max quota_renewal_rate id _id name access_rights partitions is_inactive " \
-    "throttle_interval throttle_retry_limit"
+    "throttle_interval throttle_retry_limit key_expires_in max_query_depth"
 #define WR_TYK_HARMLESS                                                                       \
     "org_id active state tags meta_data last_updated quota_remaining quota_renews allowance " \
     "date_created enable_http_signature_validation hmac_enabled last_check auth_type "        \
@@ -98,7 +98,13 @@ static void note_rights(struct wr_draft *draft, const struct wr_yaml *rights)
 /* What Tyk does with a policy besides: refuse its keys, or have those beyond the rate wait. */
 static void note_states(struct wr_draft *draft, const struct wr_yaml *policy, const char *plan)
 {
-    int64_t tries, interval;
+    static const char *const others[] = {"key_expires_in", "max_query_depth"}; /* 0, -1: none */
+    int64_t tries, interval, value;
+
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+        if (wr_import_number(draft, policy, others[i], &value) && value > 0)
+            wr_draft_note(draft, wr_import_member(policy, others[i])->line, 0,
+                          "policy %s: %s %" PRId64 ": not carried over", plan, others[i], value);
 
     if (strcmp(wr_import_word(policy, "is_inactive", "false"), "true") == 0)
         wr_draft_note(draft, policy->line, policy->column,

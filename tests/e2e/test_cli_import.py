@@ -104,12 +104,12 @@ FOUND = {
     ("kong", "kong.yaml"): {
         "kong-everything-day": ("quota", ["70 a day, UTC"], "api_key (or ip)", "enforce"),
         "kong-route-orders-all-minute": ("fixed-window", ["3 per minute"], "ip", "enforce"),
-        "kong-consumers-hour": ("fixed-window", ["default: unlimited", "acme-corp: 60 per hour", "second: 12 per hour"],
+        "kong-consumers-hour": ("fixed-window", ["default: unlimited", "acme-corp: 60 per hour", "second: 12 per hour", "gold: 15 per hour"],
                                 "api_key (or ip)", "enforce"),
         "kong-service-catalog-minute": ("fixed-window", ["4 per minute"], "api_key (or ip)", "enforce"),
         "kong-service-catalog-hour": ("fixed-window", ["9 per hour"], "api_key (or ip)", "enforce"),
         "kong-route-shop-route-second": ("fixed-window", ["1 per second"], "X-Tenant (or ip)", "enforce"),
-        "kong-consumers-minute": ("fixed-window", ["default: unlimited", "acme-corp: 6 per minute", "second: unlimited"],
+        "kong-consumers-minute": ("fixed-window", ["default: unlimited", "acme-corp: 6 per minute", "second: unlimited", "gold: unlimited"],
                                   "api_key (or ip)", "enforce"),
     },
     ("nginx", "nginx.conf"): {

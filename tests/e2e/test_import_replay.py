@@ -109,12 +109,13 @@ AZURE = [
     Rule("limit-concurrency", lambda: Places(2), "ip"),
 ]
 KONG_CATALOG = "/(catalog|pets|shop)(/.*)?"
-KONG_KEYS = {"k-1": "acme-corp", "k-2": "second"}
+KONG_KEYS = {"k-1": "acme-corp", "k-2": "second", "k-3": "gold"}
 KONG = [
     Rule("kong-everything-day", lambda: Calendar(70, "day"), "key"),
     Rule("kong-route-orders-all-minute", fixed(3, MINUTE), "ip", "/orders(/.*)?"),
     Rule("kong-consumers-hour", fixed(60, HOUR), "key", plans=["acme-corp"]),
     Rule("kong-consumers-hour", fixed(12, HOUR), "key", plans=["second"]),
+    Rule("kong-consumers-hour", fixed(15, HOUR), "key", plans=["gold"]),
     Rule("kong-service-catalog-minute", fixed(4, MINUTE), "key", KONG_CATALOG),
     Rule("kong-service-catalog-hour", fixed(9, HOUR), "key", KONG_CATALOG),
     Rule("kong-route-shop-route-second", fixed(1, S), "tenant", "/shop(/.*)?", ["GET", "POST"]),
