@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/arith.h"
 #include "base/hmac.h"
 #include "base/units.h"
 #include "meter/customers_parts.h"
@@ -143,5 +144,5 @@ int64_t wr_webhook_backoff_ns(unsigned tries, uint32_t random)
         most *= 2;
     if (most > BACKOFF_MAX_NS)
         most = BACKOFF_MAX_NS;
-    return most / 2 + (int64_t)((uint64_t)(most / 2) / UINT32_MAX * random);
+    return most / 2 + (int64_t)((wr_u128)(uint64_t)(most / 2) * random / UINT32_MAX);
 }

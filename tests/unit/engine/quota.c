@@ -26,7 +26,7 @@ static const char policy[] =
     "customers: {directory: %s/customers, by: [api_key, user], room: 100}\n"
     "plans:\n"
     "  free: {upgrade_to: pro, routes: {deny: [/export]}}\n"
-    "  pro: {}\n"
+    "  pro: {upgrade_to: metered}\n"
     "  metered: {}\n"
     "limits:\n"
     "  - {name: per-ip, by: [ip], rate: 40/day, algorithm: fixed-window}\n"
@@ -35,7 +35,7 @@ static const char policy[] =
     "    quota:\n"
     "      limit: {free: 10, pro: 20, metered: 10}\n"
     "      per: day\n"
-    "      on_exceed: {free: %s, pro: deny, metered: overage}\n"
+    "      on_exceed: {%s, metered: overage}\n"
     "      ceiling: {metered: 15}\n"
     "  - name: good\n"
     "    by: [customer]\n"
@@ -109,13 +109,19 @@ static int open_with(const char *on_exceed)
 static int setup(void **state)
 {
     (void)state;
-    return open_with("deny");
+    return open_with("free: deny, pro: deny");
 }
 
 static int setup_upgrade(void **state)
 {
     (void)state;
-    return open_with("upgrade");
+    return open_with("free: upgrade, pro: deny");
+}
+
+static int setup_two_upgrades(void **state)
+{
+    (void)state;
+    return open_with("free: upgrade, pro: upgrade");
 }
 
 static int teardown(void **state)
@@ -447,6 +453,27 @@ static void at_the_limit_the_next_plan_holds(void **state)
     assert_daily(FREE, DAY_T0, 20, 0);
 }
 
+/* Who has the next plan, and whom the daemon has not moved yet, is not given the one after that;
+ * and a request that began before he was moved does not move him on. */
+static void one_step_at_a_time(void **state)
+{
+    uint8_t was = (uint8_t)wr_customers_plan(map, "free");
+    struct weir_answer answer;
+
+    (void)state;
+    (void)ask(T0, "free", 10);
+    assert_string_equal(weir_plan_name(w, ask(T0, "free", 10).plan), "pro");
+    answer = ask(T0, "free", 1);
+    assert_int_equal(answer.outcome, WEIR_DENY);
+    assert_string_equal(weir_plan_name(w, answer.plan), "pro");
+    assert_int_equal(wanting(), 1);
+    set_customer(FREE, "pro", 0);
+    wr_customers_want(map, FREE, was, T0);
+    assert_int_equal(wanting(), 0);
+    (void)ask(T0, "free", 1); /* of what pro includes nothing is left */
+    assert_int_equal(wanting(), 1);
+}
+
 static void who_is_refused_by_another_limit_is_not_upgraded(void **state)
 {
     (void)state;
@@ -572,6 +599,7 @@ int main(void)
         T(who_is_suspended_is_refused),
         T(a_plan_may_exclude_a_route),
         U(at_the_limit_the_next_plan_holds),
+        cmocka_unit_test_setup_teardown(one_step_at_a_time, setup_two_upgrades, teardown),
         U(who_is_refused_by_another_limit_is_not_upgraded),
         T(one_limit_alone_is_asked_by_a_key),
         T(a_batch_counts_in_order),

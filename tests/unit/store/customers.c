@@ -217,6 +217,9 @@ static void a_wish_is_kept_until_it_is_met(void **state)
     uint32_t at = 0, number;
 
     assert_int_equal(wr_customers_set(*state, 77, &record, false), 0);
+    wr_customers_want(other, 77, 3, 0); /* he was on another plan then */
+    assert_false(wr_customers_wanting_next(*state, &at, &number));
+    at = 0;
     wr_customers_want(other, 77, 0, 0);
     wr_customers_want(other, 78, 0, 0);                           /* no customer */
     wr_customers_want(other, ROOM, 0, 0);                         /* nobody */
