@@ -88,6 +88,7 @@ struct wr_remote_call {
 struct wr_backend_state {
     bool reachable;   /* the last it heard was an answer */
     unsigned nodes;   /* of weir that share the store, this one too; the last known; at least 1 */
+    uint64_t losses;  /* how often it was reachable and then was not, where that is counted */
     char detail[160]; /* why not reachable; "": it is */
     uint64_t calls, commands, gone[WR_TROUBLES]; /* counters, from zero */
 };

@@ -13,9 +13,10 @@
  *   2. Between two probes lies a pause; there is one probe at a time.
  *   3. Counts are of one span, started by its first call.
  *
- * Rejected: letting one request through as the probe (it pays the deadline; connecting and greeting
- * is a probe that nobody waits for); forgetting the pauses at the first successful probe (a server
- * that greets and then stalls would be probed every 100 ms for ever). */
+ * Rejected: letting one request through as the probe (it pays the deadline; connecting and
+ * greeting, with a trial of what decisions need, is a probe that nobody waits for); forgetting the
+ * pauses at the first successful probe (a server that greets and then stalls would be probed every
+ * 100 ms for ever). */
 #include "remote/breaker.h"
 
 #include "base/arith.h"

@@ -114,8 +114,9 @@ static void free_store(struct wr_redis_store *store)
     free_text(store->password);
     free(store->password_file);
     free_text(store->sentinel_password);
-    if (store->greeting[0].bytes != NULL)
-        redisFreeCommand((char *)(uintptr_t)store->greeting[0].bytes);
+    for (size_t i = 0; i < 2; i++)
+        if (store->greeting[i].bytes != NULL)
+            redisFreeCommand((char *)(uintptr_t)store->greeting[i].bytes);
     free(store->scratch);
     free(store);
 }
@@ -224,6 +225,15 @@ static const struct wr_redis_router *const routers[] = {
     [WR_STORE_RING] = &wr_ring_router,
 };
 
+static bool make_greeting(struct wr_redis_store *store, enum wr_store_kind kind)
+{
+    if (kind == WR_STORE_RING)
+        return true;
+    store->greeting_count = 2;
+    return wr_redis_load_command(&store->greeting[0]) &&
+           wr_redis_trial_command(store, kind == WR_STORE_CLUSTER, &store->greeting[1]);
+}
+
 int wr_redis_open(struct wr_backend *out, uv_loop_t *loop, const struct wr_policy_store *policy)
 {
     struct wr_redis_store *store = calloc(1, sizeof *store);
@@ -233,9 +243,8 @@ int wr_redis_open(struct wr_backend *out, uv_loop_t *loop, const struct wr_polic
         return WEIR_ENOMEM;
     /* The policy holds that. */
     assert(policy->address_count > 0 || policy->kind == WR_STORE_RING);
-    store->greeting_count = policy->kind == WR_STORE_RING ? 0 : 1;
     if (!wr_redis_tickets_init(store) || !copy_policy(store, policy) ||
-        (store->greeting_count > 0 && !wr_redis_load_command(&store->greeting[0]))) {
+        !make_greeting(store, policy->kind)) {
         free_store(store);
         return WEIR_ENOMEM;
     }

@@ -6,18 +6,28 @@
  * of many commands in a pipeline that find it missing only the first loads it. */
 #include "remote/redis_store.h"
 
+#define SAID_NS (10 * WR_NS_PER_S)
+
 /* Nothing came: the connection is lost, or closed by us. */
 static void lost(struct wr_redis_ticket *ticket)
 {
     wr_redis_finish(ticket, WR_REMOTE_GONE, WR_TROUBLE_CONNECT);
 }
 
+/* What decisions were told last ends by a decision; or nobody asks any more. */
+static bool is_well(const struct wr_redis_ticket *ticket, int64_t now_ns)
+{
+    return ticket->op != WR_REDIS_MEMBERS || now_ns - ticket->store->said_ns >= SAID_NS;
+}
+
 static void succeeded(struct wr_redis_ticket *ticket)
 {
+    int64_t now_ns = wr_redis_now_ns();
+
     if (ticket->late)
         return; /* late is no success */
-    wr_breaker_succeeded(&ticket->node->breaker, wr_redis_now_ns());
-    if (!ticket->store->state.reachable)
+    wr_breaker_succeeded(&ticket->node->breaker, now_ns);
+    if (!ticket->store->state.reachable && is_well(ticket, now_ns))
         wr_redis_well(ticket->store, ticket->node, true);
 }
 
@@ -79,7 +89,7 @@ static void on_error(struct wr_redis_ticket *ticket, struct wr_redis_link *link,
         return;
     /* A careful ACL may leave out what counts members. */
     if (ticket->op != WR_REDIS_MEMBERS || error == WR_REDIS_CLUSTERDOWN)
-        wr_redis_note(store, node, reply->str);
+        wr_redis_refused(store, node, reply->str);
     gone(ticket, wr_redis_trouble_of(error));
     if (error == WR_REDIS_READONLY && node->link == link)
         wr_redis_node_drop(node, WR_TROUBLE_BUSY, "it is a replica");

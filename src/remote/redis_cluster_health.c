@@ -87,9 +87,10 @@ void wr_cluster_tell(struct wr_cluster *cluster)
 
 void wr_cluster_note(struct wr_redis_store *store, struct wr_redis_node *node, const char *detail)
 {
-    if (!wr_cluster_is_up(node))
+    if (!wr_cluster_is_up(node)) {
         node->ill = WR_REDIS_LOST;
-    else if (wr_redis_error_of(detail, strlen(detail)) == WR_REDIS_CLUSTERDOWN)
+        node->info_ns = 0; /* asked on a connection that is gone */
+    } else if (wr_redis_error_of(detail, strlen(detail)) == WR_REDIS_CLUSTERDOWN)
         node->ill = WR_REDIS_DOWN;
     else
         node->ill = WR_REDIS_SAID;
@@ -103,8 +104,6 @@ void wr_cluster_well(struct wr_redis_store *store, struct wr_redis_node *node, b
 {
     if (decided)
         node->checked = true;
-    else
-        node->info_ns = 0; /* what was asked on another connection */
     if (decided || node->ill == WR_REDIS_LOST)
         node->ill = WR_REDIS_WELL;
     wr_cluster_tell(wr_cluster_of(store));

@@ -1,6 +1,7 @@
 /* redis_command.c - a ticket as a command of the script, and the answer as its charges.
  *
  * Commands are written into one buffer of the store and copied once into the connection's. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -153,6 +154,26 @@ bool wr_redis_load_command(struct wr_redis_greeting *out)
     if (len < 0)
         return false;
     *out = (struct wr_redis_greeting){.bytes = bytes, .len = (size_t)len};
+    return true;
+}
+
+/* A primary that is read only, paused (CLIENT PAUSE WRITE, as while it hands over), or cannot write
+ * to its disk answers PING, and no decision. The nodes of a cluster have no key in common. */
+bool wr_redis_trial_command(const struct wr_redis_store *store, bool cluster,
+                            struct wr_redis_greeting *out)
+{
+    char key[WR_SCRIPT_KEY_MAX], *bytes = NULL;
+    const char *keyed[] = {"EVAL", "return redis.pcall('ZREM', KEYS[1], '')", "1", key};
+    const char *keyless[] = {"EVAL", "return 1", "0"};
+    int len;
+
+    *out = (struct wr_redis_greeting){0};
+    (void)snprintf(key, sizeof key, "%s:trial", store->prefix);
+    len = cluster ? redisFormatCommandArgv(&bytes, 3, keyless, NULL)
+                  : redisFormatCommandArgv(&bytes, 4, keyed, NULL);
+    if (len < 0)
+        return false;
+    *out = (struct wr_redis_greeting){.bytes = bytes, .len = (size_t)len, .trial = true};
     return true;
 }
 

@@ -54,7 +54,7 @@ struct wr_redis_link {
     struct wr_redis_pipeline pipeline;
     unsigned greetings; /* not answered yet */
     size_t unheard;     /* answers that are still to come, while parting */
-    char why[WR_REDIS_WHY_MAX];
+    char why[WR_REDIS_WHY_MAX], trial[WR_REDIS_WHY_MAX];
     char in[INPUT_BYTES];
 };
 
@@ -223,6 +223,11 @@ bool wr_redis_link_is_up(const struct wr_redis_link *link)
     return link->stage == UP;
 }
 
+const char *wr_redis_link_trial(const struct wr_redis_link *link)
+{
+    return link->trial[0] == '\0' ? NULL : link->trial;
+}
+
 size_t wr_redis_link_pending(const struct wr_redis_link *link)
 {
     return link->pipeline.count;
@@ -338,6 +343,17 @@ static void fail_greeting(struct wr_redis_link *link, bool auth, const struct re
          why);
 }
 
+static void on_greeting_error(struct wr_redis_link *link, const struct wr_redis_greeting *greeting,
+                              const struct redisReply *reply)
+{
+    if (greeting == &wr_redis_greet_name)
+        return;
+    if (greeting == NULL || !greeting->trial)
+        fail_greeting(link, greeting == &wr_redis_greet_auth, reply);
+    else if (wr_redis_trouble_of(wr_redis_error_of(reply->str, reply->len)) == WR_TROUBLE_BUSY)
+        (void)snprintf(link->trial, sizeof link->trial, "%s", reply->str);
+}
+
 static void on_greeted(void *context, struct wr_redis_link *link, const struct redisReply *reply)
 {
     const struct wr_redis_greeting *greeting = context;
@@ -346,8 +362,7 @@ static void on_greeted(void *context, struct wr_redis_link *link, const struct r
     if (reply == NULL || link->stage == LOST)
         return;
     if (reply->type == REDIS_REPLY_ERROR) {
-        if (greeting != &wr_redis_greet_name)
-            fail_greeting(link, greeting == &wr_redis_greet_auth, reply);
+        on_greeting_error(link, greeting, reply);
     } else if (greeting != NULL && greeting->check != NULL) {
         wrong = greeting->check(reply);
     }

@@ -46,11 +46,12 @@ typedef void (*wr_redis_reply_fn)(void *context, struct wr_redis_link *link,
                                   const struct redisReply *reply);
 
 /* A command that is part of the greeting. |check| returns NULL where the reply is what it must be,
- * else why not; NULL: any reply but an error. */
+ * else why not; NULL: any reply but an error. A |trial| ends nothing: what it says is told. */
 struct wr_redis_greeting {
     const char *bytes;
     size_t len;
     const char *(*check)(const struct redisReply *reply);
+    bool trial;
 };
 
 /* What an owner hears. |lost|: all commands were answered by NULL before; the link is freed by
@@ -76,6 +77,9 @@ struct wr_redis_link_spec {
 struct wr_redis_link *wr_redis_link_open(uv_loop_t *loop, const struct wr_redis_link_spec *spec);
 
 bool wr_redis_link_is_up(const struct wr_redis_link *link);
+
+/* Of one that has come up: why nothing can be decided there, by the trial; NULL: it can. */
+const char *wr_redis_link_trial(const struct wr_redis_link *link);
 
 /* Commands that are not answered yet, and how many were sent before. */
 size_t wr_redis_link_pending(const struct wr_redis_link *link);

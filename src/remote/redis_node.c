@@ -1,8 +1,8 @@
 /* redis_node.c - one server: kept connected, left alone while its breaker is open.
  *
  * Idea. Probing is connecting: a breaker that opens takes the connection away, and the probe is a
- * new one with its greeting. So no caller ever waits for a probe, and what a stalled connection has
- * swallowed is not asked again.
+ * new one with its greeting, to which a trial belongs of what decisions need. So no caller ever
+ * waits for a probe, and what a stalled connection has swallowed is not asked again.
  *
  *   lost after a good while     connect at once: a server was restarted, a proxy closed
  *   cannot be connected to,     the breaker trips: what waits is told so, the next attempt comes
@@ -58,7 +58,10 @@ static void on_up(void *owner, struct wr_redis_link *link)
 
     node->up_ns = wr_redis_now_ns();
     node->loaded_as = wr_redis_link_sent(link);
-    wr_redis_well(node->store, node, false);
+    if (wr_redis_link_trial(link) != NULL)
+        wr_redis_refused(node->store, node, wr_redis_link_trial(link));
+    else
+        wr_redis_well(node->store, node, false);
     if (!wr_breaker_closed(&node->breaker))
         wr_breaker_succeeded(&node->breaker, node->up_ns);
     if (node->store->router->up != NULL)

@@ -11,6 +11,8 @@ void wr_redis_say(struct wr_redis_store *store, const struct wr_redis_node *node
 {
     struct wr_backend_state *state = &store->state;
 
+    if (state->reachable && detail != NULL)
+        state->losses++;
     state->reachable = detail == NULL;
     if (detail == NULL)
         state->detail[0] = '\0';
@@ -30,6 +32,12 @@ void wr_redis_note(struct wr_redis_store *store, struct wr_redis_node *node, con
         store->router->note(store, node, detail);
     else
         wr_redis_say(store, node, detail);
+}
+
+void wr_redis_refused(struct wr_redis_store *store, struct wr_redis_node *node, const char *error)
+{
+    store->said_ns = wr_redis_now_ns();
+    wr_redis_note(store, node, error);
 }
 
 void wr_redis_well(struct wr_redis_store *store, struct wr_redis_node *node, bool decided)

@@ -156,7 +156,7 @@ struct wr_redis_store {
     char *prefix, *master, *sentinel_password;
     char *user, *password, *password_file;
     struct wr_redis_login login, sentinel_login;
-    struct wr_redis_greeting greeting[2]; /* SCRIPT LOAD, then ROLE with sentinels */
+    struct wr_redis_greeting greeting[3]; /* SCRIPT LOAD, a trial, and ROLE with sentinels */
     size_t greeting_count;
     int64_t deadline_ns;
 
@@ -178,6 +178,7 @@ struct wr_redis_store {
     uint64_t random;          /* seeds of breakers */
     uint64_t member[2];       /* who this process is among those that share the store */
     int64_t ahead_ns;         /* the store's clock before ours, as far as calendars must know */
+    int64_t said_ns;          /* when a decision was refused last, by an error */
     int64_t counted_ns;       /* when members were counted last */
     int64_t first_counted_ns; /* and answered first; 0: not yet */
     unsigned nodes_said;      /* by the policy */
@@ -218,6 +219,9 @@ enum wr_script_result wr_redis_decode(struct wr_redis_ticket *ticket,
 bool wr_redis_reserve_scratch(struct wr_redis_store *store, size_t size);
 /* SCRIPT LOAD, as bytes to be freed with redisFreeCommand. False: no memory. */
 bool wr_redis_load_command(struct wr_redis_greeting *out);
+/* The same, of a command that is answered only where decisions would be, and changes nothing. */
+bool wr_redis_trial_command(const struct wr_redis_store *store, bool cluster,
+                            struct wr_redis_greeting *out);
 /* The slot of the key of a charge. */
 uint16_t wr_redis_charge_slot(const struct wr_redis_store *store,
                               const struct wr_remote_charge *charge);
@@ -261,6 +265,8 @@ void wr_redis_reroute(struct wr_redis_store *store, const struct wr_redis_node *
 
 /* |node| is in trouble. */
 void wr_redis_note(struct wr_redis_store *store, struct wr_redis_node *node, const char *detail);
+/* The same, as it answered by |error| what it should decide. */
+void wr_redis_refused(struct wr_redis_store *store, struct wr_redis_node *node, const char *error);
 /* It is well: it is connected, or it has |decided|. */
 void wr_redis_well(struct wr_redis_store *store, struct wr_redis_node *node, bool decided);
 /* The store stands like this, from now on; |node|: whom |detail| is about; NULL: nobody, or all.

@@ -5,6 +5,9 @@
  * breaker knows one slow answer from none); here it is asked after each change of fortune (so who
  * has just been answered finds it up, weir_store_up too) and five times a second.
  *
+ * A store that comes and goes is lost until it has stayed: whatever kills its connections or holds
+ * up its commands again and again would be told of each time. weir_store_up says how it is now.
+ *
  * Invariants:
  *   1. A link that was told lost is told back, or closed, exactly once.
  *   2. After close nothing reaches the backend. */
@@ -19,6 +22,7 @@
 #include "serve/store_state.h"
 
 #define LOOKS_PATIENCE 5 /* without a first answer, until it is called lost: a second */
+#define LOOKS_BACK 5     /* with one, until what was lost is called back: the same */
 
 /* ---- the same store ---------------------------------------------------------------------------
  */
@@ -93,8 +97,32 @@ static void publish(struct wr_store_link *link, const struct wr_backend_state *s
 static void end_lost(struct wr_store_link *link, bool back)
 {
     if (link->lost)
-        wr_store_state_back(wr_server_store_state(link->loop->server), back);
+        wr_store_state_back(wr_server_store_state(link->loop->server), back, link->well_ns);
     link->lost = false;
+}
+
+/* |looks|: one, or none where it is the news that brings us here. */
+static void see_well(struct wr_store_link *link, uint64_t losses, unsigned looks)
+{
+    if (link->well == 0 || losses != link->losses) {
+        link->well = 0;
+        link->well_ns = uv_hrtime();
+    }
+    link->losses = losses;
+    link->well += looks;
+    if (link->well >= LOOKS_BACK)
+        end_lost(link, true);
+}
+
+static void see_lost(struct wr_store_link *link, const char *detail)
+{
+    link->well = 0;
+    if (link->looks < LOOKS_PATIENCE) {
+        link->looks++;
+    } else if (!link->lost) {
+        link->lost = true;
+        wr_store_state_lost(wr_server_store_state(link->loop->server), link->ops->name, detail);
+    }
 }
 
 static void tell_news(struct wr_store_link *link)
@@ -106,23 +134,25 @@ static void tell_news(struct wr_store_link *link)
                wr_log_text("node", news.node), wr_log_text("change", news.what));
 }
 
-void wr_store_link_look(struct wr_store_link *link)
+static void look(struct wr_store_link *link, unsigned looks)
 {
     struct wr_backend_state state;
 
     tell_news(link);
     link->ops->state(link->backend, &state);
     publish(link, &state);
-    if (state.reachable) {
-        link->looks = LOOKS_PATIENCE;
-        end_lost(link, true);
-    } else if (link->looks < LOOKS_PATIENCE) {
-        link->looks++;
-    } else if (!link->lost) {
-        link->lost = true;
-        wr_store_state_lost(wr_server_store_state(link->loop->server), link->ops->name,
-                            state.detail);
+    if (!state.reachable) {
+        see_lost(link, state.detail);
+        return;
     }
+    link->looks = LOOKS_PATIENCE;
+    if (link->lost)
+        see_well(link, state.losses, looks);
+}
+
+void wr_store_link_look(struct wr_store_link *link)
+{
+    look(link, 1);
 }
 
 void wr_store_link_heard(struct wr_store_link *link, enum wr_remote_result result)
@@ -133,7 +163,7 @@ void wr_store_link_heard(struct wr_store_link *link, enum wr_remote_result resul
         return;
     if (result == WR_REMOTE_GONE)
         link->looks = LOOKS_PATIENCE;
-    wr_store_link_look(link);
+    look(link, 0);
 }
 
 size_t wr_store_link_peers(const struct wr_store_link *link,

@@ -15,9 +15,11 @@ struct wr_store_link {
     struct wr_handle *handle; /* a reference: its store was opened */
     unsigned users;           /* questions that point here */
     bool retired, closed, drained;
-    bool up;        /* as published last */
-    bool lost;      /* the server has been told so */
-    unsigned looks; /* without an answer of it yet */
+    bool up;       /* as published last */
+    bool lost;     /* the server has been told so */
+    unsigned well; /* lost: looks in a row that found it reachable, and not lost in between; */
+    uint64_t well_ns, losses; /* since when; as of the last look */
+    unsigned looks;           /* without an answer of it yet */
     unsigned nodes;
     uint64_t commands; /* counted so far */
 };

@@ -35,14 +35,14 @@ void wr_store_state_lost(struct wr_store_state *state, const char *name, const c
                wr_log_text("reason", detail));
 }
 
-void wr_store_state_back(struct wr_store_state *state, bool back)
+void wr_store_state_back(struct wr_store_state *state, bool back, uint64_t at_ns)
 {
     uint64_t elapsed_ns;
     bool last;
 
     (void)pthread_mutex_lock(&state->mutex);
     last = state->lost > 0 && --state->lost == 0;
-    elapsed_ns = uv_hrtime() - state->since_ns;
+    elapsed_ns = at_ns > state->since_ns ? at_ns - state->since_ns : 0;
     if (last)
         state->detail[0] = '\0';
     (void)pthread_mutex_unlock(&state->mutex);

@@ -24,8 +24,9 @@ void wr_store_state_fini(struct wr_store_state *state);
 
 /* A loop has lost its store: the first one is logged. Any thread. */
 void wr_store_state_lost(struct wr_store_state *state, const char *name, const char *detail);
-/* It has it again, or, if not |back|, has no interest in it any more: the last one is logged. */
-void wr_store_state_back(struct wr_store_state *state, bool back);
+/* It has it again, since |at_ns| (uv_hrtime), or, if not |back|, has no interest in it any more:
+ * the last one is logged. */
+void wr_store_state_back(struct wr_store_state *state, bool back, uint64_t at_ns);
 
 /* Is it gone? |detail| says why, and is empty else. */
 bool wr_store_state_gone(struct wr_store_state *state, char *detail, size_t size);

@@ -8,7 +8,7 @@ import pytest
 
 from chaos_proxy import ChaosProxy
 from grpc_client import SERVICE, question
-from redis_servers import Redis
+from redis_servers import Redis, Wire
 from serving import wait_for
 from shared_nodes import KEY, SLACK_S, Node, Nodes, all_at_once, one, policy, timed
 
@@ -36,6 +36,10 @@ def kill(server):
 
 def text(port):
     return policy(port, *LIMITS, store="nodes: 2", deadline=DEADLINE_MS)
+
+
+def info(redis, name):
+    return next(int(line.split(":")[1]) for line in redis("INFO").splitlines() if line.startswith(name + ":"))
 
 
 def lose(node):
@@ -192,6 +196,58 @@ def test_several_loops_say_it_once(weir, tmp_path, redis):
             node.daemon.event("store back", before + 1)
             assert len(node.said("store lost")) == before + 1
             assert node.readyz() == (200, "serving")
+
+
+def greeted(redis):
+    return sum(1 for line in redis("CLIENT", "LIST").splitlines() if "name=weir" in line)
+
+
+def test_a_store_that_is_paused_for_writes_is_lost_once(weir, tmp_path, redis):
+    """As by a failover by hand: it connects and greets, and decides nothing."""
+    with Nodes(weir, tmp_path, 1, text(redis.port)) as nodes:
+        node = nodes[0]
+        node.daemon.event("ready")
+        wait_for("it is decided", lambda: node.check(path="/closed", cost=0)["verdict"] == "allow")
+        redis("CLIENT", "PAUSE", 600_000, "WRITE")
+        lose(node)
+        wire = Wire(redis.port)
+        connections = info(wire, "total_connections_received")
+        wait_for("it has tried again and again", lambda: info(wire, "total_connections_received") > connections + 3)
+        wire.close()
+        assert (len(node.said("store lost")), len(node.said("store back"))) == (1, 0)
+        redis("CLIENT", "UNPAUSE")
+        node.daemon.event("store back")
+        assert (len(node.said("store lost")), len(node.said("store back"))) == (1, 1)
+        assert node.check(path="/closed", cost=0)["verdict"] == "allow"
+
+
+def test_connections_that_are_killed_again_and_again_are_one_loss(weir, tmp_path, redis):
+    with Nodes(weir, tmp_path, 1, text(redis.port)) as nodes:
+        node = nodes[0]
+        slow, before = 0, time.monotonic()
+        for _ in range(12):
+            wait_for("it is there", lambda: greeted(redis) and node.check(path="/closed", cost=0)["verdict"] == "allow")
+            redis("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+            killed = time.monotonic()
+            slow += killed - before > 0.8  # long enough for it to be back
+            before = killed
+        node.daemon.event("store back")
+        assert len(node.said("store lost")) <= 1 + slow
+        assert len(node.said("store back")) == len(node.said("store lost"))
+
+
+def test_a_replica_is_lost_once(weir, tmp_path, redis):
+    """It is greeted, again and again, while nobody asks it anything."""
+    with Redis("--replicaof", "127.0.0.1", str(redis.port)) as replica, Nodes(weir, tmp_path, 1, text(replica.port)) as nodes:
+        node = nodes[0]
+        node.daemon.event("store lost")
+        refused = replica.errors("READONLY")
+        wait_for("it has tried again and again", lambda: replica.errors("READONLY") > refused + 2)
+        assert node.said("store back") == []
+        assert "READONLY" in node.readyz()[1]
+        replica("REPLICAOF", "NO", "ONE")
+        wait_for("it is back", lambda: node.check(path="/closed", cost=0) and node.said("store back"))
+        assert len(node.said("store lost")) == 1
 
 
 def test_a_node_without_a_store_from_the_start(weir, tmp_path, free_port):
