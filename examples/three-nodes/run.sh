@@ -58,8 +58,9 @@ echo $! >"$dir/redis.pid"
 pids=$!
 wait_for "Redis on port $redis" "$pids" "$dir/redis.log" grep -q 'Ready to accept connections' "$dir/redis.log"
 for node in 0 1 2; do
-    sed -e "s/\${HTTP}/$((first + node))/" -e "s/\${RESP}/$((first + node + 100))/" \
-        -e "s/\${ADMIN}/$((first + node + 200))/" -e "s/\${REDIS}/$redis/" "$here/policy.yaml" >"$dir/node$node.yaml"
+    sed -e "s/127\.0\.0\.1:8081/127.0.0.1:$((first + node))/" -e "s/127\.0\.0\.1:8181/127.0.0.1:$((first + node + 100))/" \
+        -e "s/127\.0\.0\.1:8281/127.0.0.1:$((first + node + 200))/" -e "s/127\.0\.0\.1:6399/127.0.0.1:$redis/" \
+        "$here/policy.yaml" >"$dir/node$node.yaml"
     "$weir" serve -c "$dir/node$node.yaml" 2>"$dir/node$node.log" &
     pids="$! $pids" # the daemons end before their store, and give back what they hold
 done

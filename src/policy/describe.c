@@ -6,6 +6,7 @@
 #include "base/units.h"
 #include "policy/compiled.h"
 #include "policy/customers.h"
+#include "policy/limit_reading.h"
 #include "policy/quota.h"
 #include "policy/rate.h"
 
@@ -131,6 +132,22 @@ void wr_policy_describe_rate(const struct wr_policy *policy, size_t index, size_
         add(&w, ", queue %lld", (long long)limit->burst);
 }
 
+/* Where the numbers of a plan are too small or too quick, it stays strict under it. */
+static const char *mode_of(const struct wr_policy *policy, const struct wr_policy_limit *limit,
+                           unsigned nodes)
+{
+    bool some = false, all = true;
+
+    for (size_t plan = 0; plan < policy->plan_count; plan++) {
+        bool leases = limit->leased && wr_why_strict(&limit->by[plan], nodes) == NULL;
+        if (limit->unlimited[plan] || limit->by[plan].units == 0)
+            continue;
+        some = some || leases;
+        all = all && leases;
+    }
+    return !some ? "strict" : all ? "leased" : "leased under some plans";
+}
+
 void wr_policy_describe_shared(const struct wr_policy *policy, size_t index, char *out, size_t size)
 {
     const struct wr_policy_store *store = policy->settings.store;
@@ -140,7 +157,7 @@ void wr_policy_describe_shared(const struct wr_policy *policy, size_t index, cha
     if (index >= policy->limit_count || !policy->limits[index].shared || store == NULL)
         return;
     limit = &policy->limits[index];
-    add(&w, "shared, %s; store gone: ", limit->leased ? "leased" : "strict");
+    add(&w, "shared, %s; store gone: ", mode_of(policy, limit, store->nodes));
     if (limit->when_gone == WR_GONE_LOCAL && store->nodes > 1)
         add(&w, "1/%u of it here", store->nodes);
     else if (limit->when_gone == WR_GONE_LOCAL)

@@ -53,4 +53,8 @@ void wr_read_when_store_gone(struct wr_loader *ld, const struct wr_yaml *value, 
 void wr_settle_shared(struct wr_loader *ld, const struct wr_yaml *node,
                       struct wr_limit_reading *reading);
 
+/* Why |limit|, of an algorithm that can lease, is not leased by |nodes| (0: not said); NULL: it is.
+ */
+const char *wr_why_strict(const struct wr_limit *limit, unsigned nodes);
+
 #endif

@@ -112,12 +112,12 @@ static void settle_mode(struct wr_loader *ld, const struct wr_yaml *node,
                can_lease(reading->algo) ? "as each refusal is charged" : why[reading->algo]);
 }
 
-/* Why |limit|, of an algorithm that can lease, is not leased by |nodes|; NULL: it is. */
-static const char *why_strict(const struct wr_limit *limit, unsigned nodes)
+const char *wr_why_strict(const struct wr_limit *limit, unsigned nodes)
 {
     int64_t capacity = wr_limit_capacity(limit);
 
-    if (capacity < WR_LEASE_CAPACITY_MIN || capacity / nodes < WR_LEASE_PER_NODE_MIN)
+    if (capacity < WR_LEASE_CAPACITY_MIN ||
+        capacity / (nodes == 0 ? 1 : nodes) < WR_LEASE_PER_NODE_MIN)
         return "too small to be leased, less than 16 units or than 8 for each node";
     if (wr_lease_ttl_ns(limit) == 0)
         return limit->algo == WR_TOKEN_BUCKET
@@ -138,7 +138,7 @@ static void warn_leased(struct wr_loader *ld, const struct wr_yaml *node,
         int64_t reserve;
         if (reading->limit->unlimited[plan] || limit->units == 0)
             continue;
-        why = why_strict(limit, nodes);
+        why = wr_why_strict(limit, nodes);
         reserve = wr_leasing_reserve(limit, wr_lease_ttl_ns(limit));
         if (why != NULL)
             wr_warning(ld, at,
@@ -215,5 +215,5 @@ void wr_settle_shared(struct wr_loader *ld, const struct wr_yaml *node,
     check_fits(ld, node, reading, store);
     check_quota(ld, node, limit);
     if (limit->leased)
-        warn_leased(ld, node, reading, store->nodes == 0 ? 1 : store->nodes);
+        warn_leased(ld, node, reading, store->nodes);
 }

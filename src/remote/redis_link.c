@@ -343,14 +343,16 @@ static void fail_greeting(struct wr_redis_link *link, bool auth, const struct re
          why);
 }
 
+/* What a server says that has no room for us is no answer: it closes behind it. */
 static void on_greeting_error(struct wr_redis_link *link, const struct wr_redis_greeting *greeting,
                               const struct redisReply *reply)
 {
-    if (greeting == &wr_redis_greet_name)
-        return;
-    if (greeting == NULL || !greeting->trial)
-        fail_greeting(link, greeting == &wr_redis_greet_auth, reply);
-    else if (wr_redis_trouble_of(wr_redis_error_of(reply->str, reply->len)) == WR_TROUBLE_BUSY)
+    bool busy = wr_redis_trouble_of(wr_redis_error_of(reply->str, reply->len)) == WR_TROUBLE_BUSY;
+    bool excused = greeting == &wr_redis_greet_name || (greeting != NULL && greeting->trial);
+
+    if (!excused || (busy && greeting == &wr_redis_greet_name))
+        fail_greeting(link, greeting == &wr_redis_greet_auth && !busy, reply);
+    else if (busy)
         (void)snprintf(link->trial, sizeof link->trial, "%s", reply->str);
 }
 

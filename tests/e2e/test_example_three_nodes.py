@@ -131,3 +131,8 @@ def test_a_port_that_is_taken(weir, tmp_path, taken):
     assert (process.returncode, out) == (1, "")
     log = tmp_path / ("node1.log" if taken == "HTTP" else "redis.log")
     assert log.read_text().splitlines()[-1] in err
+
+
+def test_its_policy_is_one(weir):
+    done = subprocess.run([weir, "check", EXAMPLE / "policy.yaml"], capture_output=True, text=True, timeout=DEADLINE)
+    assert done.returncode == 0 and ": error: " not in done.stderr

@@ -27,11 +27,12 @@ static void test_modes(void **state)
 {
     struct wr_policy *policy =
         limits_in("{redis: {url: 'redis://h'}, mode: leased, when_gone: open, nodes: 4}",
-                  "  - {name: a, by: [ip], rate: 5/s, shared: true}\n"
-                  "  - {name: b, by: [ip], rate: 6/s, shared: true, store_mode: strict}\n"
+                  "  - {name: a, by: [ip], rate: 500/s, shared: true}\n"
+                  "  - {name: b, by: [ip], rate: 600/s, shared: true, store_mode: strict}\n"
                   "  - {name: c, by: [ip], rate: 7/s}\n"
-                  "  - {name: d, by: [ip], rate: 8/s, when_store_gone: local, shared: true}\n"
-                  "  - {name: e, by: [ip], rate: 9/s, when_store_gone: closed, shared: true}\n");
+                  "  - {name: d, by: [ip], rate: 800/s, when_store_gone: local, shared: true}\n"
+                  "  - {name: e, by: [ip], rate: 900/s, when_store_gone: closed, shared: true}\n"
+                  "  - {name: f, by: [ip], rate: 9/s, shared: true}\n");
     static const struct {
         bool shared, leased;
         enum wr_when_gone when_gone;
@@ -40,7 +41,8 @@ static void test_modes(void **state)
                     {true, false, WR_GONE_OPEN, "shared, strict; store gone: open"},
                     {false, false, WR_GONE_LOCAL, ""},
                     {true, true, WR_GONE_LOCAL, "shared, leased; store gone: 1/4 of it here"},
-                    {true, true, WR_GONE_CLOSED, "shared, leased; store gone: closed"}};
+                    {true, true, WR_GONE_CLOSED, "shared, leased; store gone: closed"},
+                    {true, true, WR_GONE_OPEN, "shared, strict; store gone: open"}};
     (void)state;
 
     for (size_t i = 0; i < sizeof expected / sizeof expected[0]; i++) {
@@ -52,6 +54,21 @@ static void test_modes(void **state)
         assert_int_equal(limit->when_gone, expected[i].when_gone);
         assert_string_equal(words, expected[i].words);
     }
+    wr_policy_free(policy);
+}
+
+/* 1/s is too little to be leased, 1000/s is not. */
+static void test_the_mode_by_plan(void **state)
+{
+    struct wr_policy *policy =
+        policy_of("version: 1\narena: {size: 4MiB}\nidentity: {plan: {default: free}}\n"
+                  "store: {redis: {url: 'redis://h'}, mode: leased, nodes: 2}\nlimits:\n"
+                  "  - {name: a, by: [ip], shared: true, rate: {free: 1/s, pro: 1000/s}}\n");
+    char words[80];
+    (void)state;
+
+    wr_policy_describe_shared(policy, 0, words, sizeof words);
+    assert_string_equal(words, "shared, leased under some plans; store gone: 1/2 of it here");
     wr_policy_free(policy);
 }
 
@@ -197,6 +214,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_modes),
+        cmocka_unit_test(test_the_mode_by_plan),
         cmocka_unit_test(test_all_shared),
         cmocka_unit_test(test_without_a_store),
         cmocka_unit_test(test_what_cannot_be_leased),
