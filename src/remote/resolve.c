@@ -1,23 +1,17 @@
-/* resolve.c - names are looked up anew at every connection, by libuv's threads.
+/* resolve.c - names are looked up anew at every connection, by threads of their own (lookup.c).
  *
  * A name may stand for several addresses (localhost: ::1 and 127.0.0.1) of which a server listens
  * on one; they are tried in the order that getaddrinfo gives (RFC 6724). After a failover the name
- * may stand for another server, so no address outlives its connection.
- *
- * A lookup cannot be stopped once a thread has begun it, and takes as long as name servers are
- * silent, so whoever has lost patience and begins anew while it runs gets that one's answer.
+ * may stand for another server, so no address outlives its connection; but for what was looked up
+ * for longer than somebody waited, which is good for his next attempt.
  *
  * Invariants:
- *   1. A request is not handed to libuv again before its answer has come.
- *   2. A list is freed once: before the next one, or at the end.
- *
- * Rejected: a request for each start (a name server that is silent for longer than the patience
- * would never be heard, and take a thread of libuv's four for each). */
+ *   1. From a start to |done| the async handle is with libuv, and |running|; |done| comes when it
+ *      is closed.
+ *   2. A lookup is held by one reference, from the start until its addresses are forgotten. */
 #include "remote/resolve.h"
 
 #include <netdb.h>
-#include <stdio.h>
-#include <string.h>
 
 bool wr_resolve_literal(struct wr_resolve *resolve, const char *host, uint16_t port)
 {
@@ -26,32 +20,50 @@ bool wr_resolve_literal(struct wr_resolve *resolve, const char *host, uint16_t p
     return resolve->has_literal;
 }
 
-static void on_answer(uv_getaddrinfo_t *request, int status, struct addrinfo *list)
+static void on_closed(uv_handle_t *handle)
 {
-    struct wr_resolve *resolve = request->data;
+    struct wr_resolve *resolve = handle->data;
+    const char *error = NULL;
 
     resolve->running = false;
-    wr_resolve_free(resolve);
-    resolve->list = resolve->next = list;
-    resolve->done(resolve->context, status == 0 ? NULL : uv_strerror(status));
+    resolve->next = resolve->list;
+    if (resolve->cancelled)
+        error = "cancelled";
+    else if (resolve->error != 0)
+        error = gai_strerror(resolve->error);
+    else if (resolve->lookup == NULL)
+        error = "out of memory";
+    resolve->done(resolve->context, error);
+}
+
+static void on_news(uv_async_t *async)
+{
+    struct wr_resolve *resolve = async->data;
+
+    if (uv_is_closing((uv_handle_t *)async) ||
+        !wr_lookup_take(resolve->lookup, &resolve->waiter, &resolve->error, &resolve->list))
+        return;
+    uv_close((uv_handle_t *)async, on_closed);
 }
 
 bool wr_resolve_start(struct wr_resolve *resolve, uv_loop_t *loop, const char *host, uint16_t port,
                       wr_resolved_fn done, void *context)
 {
-    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_ADDRCONFIG};
-    char service[8];
-
     resolve->done = done;
     resolve->context = context;
     if (resolve->running)
         return true;
     wr_resolve_free(resolve);
-    (void)snprintf(service, sizeof service, "%u", (unsigned)port);
-    resolve->request.data = resolve;
-    resolve->running =
-        uv_getaddrinfo(loop, &resolve->request, on_answer, host, service, &hints) == 0;
-    return resolve->running;
+    resolve->cancelled = false;
+    resolve->error = 0;
+    if (uv_async_init(loop, &resolve->waiter.async, on_news) != 0)
+        return false;
+    resolve->waiter.async.data = resolve;
+    resolve->running = true;
+    resolve->lookup = wr_lookup_join(&resolve->waiter, host, port);
+    if (resolve->lookup == NULL)
+        uv_close((uv_handle_t *)&resolve->waiter.async, on_closed);
+    return true;
 }
 
 const struct sockaddr *wr_resolve_next(struct wr_resolve *resolve)
@@ -75,13 +87,20 @@ bool wr_resolve_more(const struct wr_resolve *resolve)
 
 void wr_resolve_cancel(struct wr_resolve *resolve)
 {
-    if (resolve->running)
-        (void)uv_cancel((uv_req_t *)&resolve->request);
+    if (!resolve->running || uv_is_closing((uv_handle_t *)&resolve->waiter.async))
+        return;
+    wr_lookup_leave(resolve->lookup, &resolve->waiter);
+    resolve->lookup = NULL;
+    resolve->cancelled = true;
+    uv_close((uv_handle_t *)&resolve->waiter.async, on_closed);
 }
 
 void wr_resolve_free(struct wr_resolve *resolve)
 {
-    if (resolve->list != NULL)
-        uv_freeaddrinfo(resolve->list);
+    if (resolve->running) /* not handed out yet */
+        return;
+    if (resolve->lookup != NULL)
+        wr_lookup_drop(resolve->lookup);
+    resolve->lookup = NULL;
     resolve->list = resolve->next = NULL;
 }

@@ -6,16 +6,20 @@
 #include <stdint.h>
 #include <uv.h>
 
+#include "remote/lookup.h"
+
 /* Called once after a start (or several, while one lookup runs), also after a cancel; |error| NULL:
- * there are addresses. */
+ * there are addresses. Never from within. */
 typedef void (*wr_resolved_fn)(void *context, const char *error);
 
 /* All zeros to begin with; in its user's memory until the call came. */
 struct wr_resolve {
-    uv_getaddrinfo_t request;
+    struct wr_lookup_waiter waiter;
+    struct wr_lookup *lookup; /* that is waited for, or whose addresses these are */
     struct addrinfo *list, *next;
+    int error;
     struct sockaddr_storage literal;
-    bool has_literal, running;
+    bool has_literal, running, cancelled;
     wr_resolved_fn done;
     void *context;
 };
@@ -34,6 +38,7 @@ const struct sockaddr *wr_resolve_next(struct wr_resolve *resolve);
 /* Is there another one? */
 bool wr_resolve_more(const struct wr_resolve *resolve);
 
+/* Wait no longer: |done| comes soon. */
 void wr_resolve_cancel(struct wr_resolve *resolve);
 
 /* Forget the addresses. A lookup that runs goes on. */

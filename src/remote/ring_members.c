@@ -183,6 +183,14 @@ static void count_up(struct wr_ring_peer *peer)
     peer->up = up;
 }
 
+static void say_nameless(struct wr_ring *ring)
+{
+    char text[80];
+
+    (void)snprintf(text, sizeof text, "its dns %s: this node counts alone", ring->nameless);
+    wr_redis_say(ring->store, NULL, text);
+}
+
 void wr_ring_tell(struct wr_ring *ring)
 {
     const struct wr_ring_peer *missing = NULL, *denied = NULL;
@@ -206,8 +214,8 @@ void wr_ring_tell(struct wr_ring *ring)
         wr_redis_say(ring->store, missing->node,
                      "no answer; its keys are not counted until it is "
                      "dead");
-    else if (ring->nameless)
-        wr_redis_say(ring->store, NULL, "its dns does not resolve: this node counts alone");
+    else if (ring->nameless != NULL)
+        say_nameless(ring);
     else if (ring->keys != NULL && wr_ring_news_stands(wr_ring_keys_news(ring->keys),
                                                        wr_redis_now_ns(), wrong, sizeof wrong))
         wr_redis_say(ring->store, NULL, wrong);

@@ -300,7 +300,7 @@ static void say_resolved(struct wr_ring *ring, const char *error)
 
     for (unsigned i = 1; i < WR_RING_PEERS_MAX; i++)
         alone = alone && ring->peers[i].ring == NULL;
-    ring->nameless = error != NULL && alone;
+    ring->nameless = error == NULL || !alone ? NULL : "does not resolve";
     if (error != NULL)
         (void)snprintf(what, sizeof what, "does not resolve: %s", error);
     wr_ring_news_say(wr_ring_keys_news(ring->keys), ring->store->ring[1].host,
@@ -358,6 +358,8 @@ bool wr_ring_peers_start(struct wr_ring *ring)
     for (size_t i = 0; i < store->address_count; i++)
         if (!open_peer(ring, store->addresses[i].host, store->addresses[i].port))
             return false;
+    if (store->ring[1].host != NULL)
+        ring->nameless = "has not been answered yet";
     look_up(ring, wr_redis_now_ns());
     return true;
 }

@@ -110,7 +110,7 @@ struct wr_ring {
 
     struct wr_resolve resolve; /* of dns */
     bool resolving;
-    bool nameless; /* dns has never named anybody, and does not now */
+    const char *nameless; /* dns has never named anybody: why; NULL: it has, or there is none */
     int64_t resolved_ns;
 
     int64_t (*clock)(void *context); /* tests */

@@ -13,11 +13,12 @@ A = 1
 
 class NameServer:
     """On port 53 of a loopback address of its own. |names|: {name: [address]}. |trouble|: None, a code to answer all
-    by, or "silent"."""
+    by, or "silent". |delay|: seconds before an answer."""
 
     def __init__(self, directory):
         self.names = {}
         self.trouble = None
+        self.delay = 0
         self.asked = 0
         self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self.address = self._bind()
@@ -49,8 +50,16 @@ class NameServer:
                 return
             self.asked += 1
             answer = self._answer(question)
-            if answer is not None:
-                self.socket.sendto(answer, client)
+            if answer is not None and self.delay:
+                threading.Timer(self.delay, self._send, (answer, client)).start()
+            elif answer is not None:
+                self._send(answer, client)
+
+    def _send(self, answer, client):
+        try:
+            self.socket.sendto(answer, client)
+        except OSError:
+            pass  # closed meanwhile
 
     def _answer(self, question):
         end, labels = 12, []

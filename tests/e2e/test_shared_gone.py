@@ -250,6 +250,21 @@ def test_a_replica_is_lost_once(weir, tmp_path, redis):
         assert len(node.said("store lost")) == 1
 
 
+@pytest.mark.parametrize("password", ["", ", password: secret"])
+def test_a_store_that_has_no_room_says_so(weir, tmp_path, password):
+    with Redis("--requirepass", "secret") as redis:
+        held = Wire(redis.port)
+        held("AUTH", "secret")
+        held("CONFIG", "SET", "maxclients", 1)
+        wait_for("the only one", lambda: "connected_clients:1\r" in held("INFO", "clients"))
+        with Nodes(weir, tmp_path, 1, text(redis.port).replace('/0"', f'/0"{password}')) as nodes:
+            wait_for("it says why", lambda: "max number of clients reached" in nodes[0].readyz()[1])
+            held("CONFIG", "SET", "maxclients", 100)
+            if password:
+                nodes[0].daemon.event("store back")
+        held.close()
+
+
 def test_a_node_without_a_store_from_the_start(weir, tmp_path, free_port):
     with Nodes(weir, tmp_path, 1, text(free_port)) as nodes:
         node = nodes[0]

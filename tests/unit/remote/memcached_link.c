@@ -141,7 +141,7 @@ static void test_a_slow_name_server(void **state)
     close_link(&world);
 }
 
-/* Closed while the lookup runs: it ends with the answer. */
+/* Closed while the lookup runs, which nobody waits for. */
 static void test_closed_meanwhile(void **state)
 {
     struct world world;
@@ -151,7 +151,6 @@ static void test_closed_meanwhile(void **state)
     open_link(&world);
     while (name_server_asked == 0)
         (void)uv_run(&world.loop, UV_RUN_NOWAIT);
-    assert_int_equal(sem_post(&name_server_answers), 0);
     close_link(&world);
 }
 
