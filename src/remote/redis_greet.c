@@ -89,3 +89,25 @@ void wr_redis_greets_free(struct wr_redis_greets *greets)
     }
     greets->count = 0;
 }
+
+/* Of what is said to AUTH only the first word is told on, the error's code. What a server says that
+ * has no room for us is no answer to the first command: it closes behind it. */
+enum wr_remote_trouble wr_redis_greet_error(const struct wr_redis_greeting *greeting,
+                                            const struct redisReply *reply,
+                                            char out[WR_REDIS_WHY_MAX])
+{
+    enum wr_remote_trouble trouble = wr_redis_trouble_of(wr_redis_error_of(reply->str, reply->len));
+    bool busy = trouble == WR_TROUBLE_BUSY;
+
+    out[0] = '\0';
+    if (greeting == &wr_redis_greet_name && !busy)
+        return WR_TROUBLE_NONE;
+    if (greeting == &wr_redis_greet_auth && !busy) {
+        (void)snprintf(out, WR_REDIS_WHY_MAX, "AUTH: %.*s", (int)strcspn(reply->str, " "),
+                       reply->str);
+        return WR_TROUBLE_DENIED;
+    }
+    if (greeting == NULL || !greeting->trial || busy)
+        (void)snprintf(out, WR_REDIS_WHY_MAX, "%s", reply->str);
+    return greeting != NULL && greeting->trial ? WR_TROUBLE_NONE : trouble;
+}

@@ -22,6 +22,12 @@ extern const struct wr_redis_greeting wr_redis_greet_name;
  * reach no log. */
 extern const struct wr_redis_greeting wr_redis_greet_auth;
 
+/* |reply| is an error to |greeting| (NULL: of a login): is it a reason to leave? |out|: in words;
+ * and of one that is none, why nothing can be decided, or "". */
+enum wr_remote_trouble wr_redis_greet_error(const struct wr_redis_greeting *greeting,
+                                            const struct redisReply *reply,
+                                            char out[WR_REDIS_WHY_MAX]);
+
 /* False: no memory, or the password file cannot be read. Free it in either case. */
 bool wr_redis_greets_make(struct wr_redis_greets *greets, const struct wr_redis_login *login);
 /* The first line of the file at |path|. False: it cannot be read; |out| is "" then. */

@@ -331,29 +331,16 @@ static void enter(struct wr_redis_link *link, enum stage stage, int64_t at_least
                              (uint64_t)((ns + WR_NS_PER_MS - 1) / WR_NS_PER_MS), 0);
 }
 
-/* Of what is said to AUTH only the first word is told on, the error's code. */
-static void fail_greeting(struct wr_redis_link *link, bool auth, const struct redisReply *reply)
-{
-    char why[WR_REDIS_WHY_MAX];
-
-    (void)snprintf(why, sizeof why, "%s%.*s", auth ? "AUTH: " : "",
-                   auth ? (int)strcspn(reply->str, " ") : WR_REDIS_WHY_MAX - 8, reply->str);
-    fail(link,
-         auth ? WR_TROUBLE_DENIED : wr_redis_trouble_of(wr_redis_error_of(reply->str, reply->len)),
-         why);
-}
-
-/* What a server says that has no room for us is no answer: it closes behind it. */
 static void on_greeting_error(struct wr_redis_link *link, const struct wr_redis_greeting *greeting,
                               const struct redisReply *reply)
 {
-    bool busy = wr_redis_trouble_of(wr_redis_error_of(reply->str, reply->len)) == WR_TROUBLE_BUSY;
-    bool excused = greeting == &wr_redis_greet_name || (greeting != NULL && greeting->trial);
+    char why[WR_REDIS_WHY_MAX];
+    enum wr_remote_trouble trouble = wr_redis_greet_error(greeting, reply, why);
 
-    if (!excused || (busy && greeting == &wr_redis_greet_name))
-        fail_greeting(link, greeting == &wr_redis_greet_auth && !busy, reply);
-    else if (busy)
-        (void)snprintf(link->trial, sizeof link->trial, "%s", reply->str);
+    if (trouble != WR_TROUBLE_NONE)
+        fail(link, trouble, why);
+    else if (why[0] != '\0')
+        (void)snprintf(link->trial, sizeof link->trial, "%s", why);
 }
 
 static void on_greeted(void *context, struct wr_redis_link *link, const struct redisReply *reply)
