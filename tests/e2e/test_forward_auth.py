@@ -57,7 +57,8 @@ class Server(ThreadingHTTPServer):
 class Stage:
     """The API, weir and a proxy, on ports of their own, by the files of the example."""
 
-    def __init__(self, weir, proxy):
+    def __init__(self, weir, proxy, more=""):
+        self.name = proxy
         self.dir = pathlib.Path(tempfile.mkdtemp(prefix="weir-auth-"))
         self.dir.chmod(0o755)
         self.api = Server(("127.0.0.1", 0), Api)
@@ -66,6 +67,8 @@ class Stage:
         self.ports = {3000: self.api.server_port, 8080: free_port(), 8000: free_port(), 8081: free_port()}
         for path in EXAMPLES.iterdir():
             (self.dir / path.name).write_text(self.on_our_ports(path.read_text()))
+        with open(self.dir / "policy.yaml", "a") as policy:
+            policy.write(more)
         self.weir = Daemon([weir, "serve", "-c", self.dir / "policy.yaml", "--log-format", "json"]).ready()
         command = [word.format(dir=self.dir) for word in COMMANDS[proxy]]
         self.log = open(self.dir / "proxy.log", "w+")
@@ -117,13 +120,24 @@ def free_port():
 
 
 @pytest.fixture(params=COMMANDS)
-def stage(request, weir):
-    if not pathlib.Path(COMMANDS[request.param][0]).exists():
-        pytest.skip(f"{request.param} is not installed")
-    stage = Stage(weir, request.param)
-    stage.name = request.param
-    yield stage
-    stage.close()
+def stage_of(request, weir):
+    """A stage whose policy has `more` at its end."""
+    stages = []
+
+    def make(more=""):
+        if not pathlib.Path(COMMANDS[request.param][0]).exists():
+            pytest.skip(f"{request.param} is not installed")
+        stages.append(Stage(weir, request.param, more))
+        return stages[-1]
+
+    yield make
+    for stage in stages:
+        stage.close()
+
+
+@pytest.fixture
+def stage(stage_of):
+    return stage_of()
 
 
 def test_a_proxy_that_asks(stage):
@@ -155,6 +169,31 @@ def test_a_proxy_that_asks(stage):
     # Caddy drops the field where it does not trust the caller; Envoy appends its own address in place of a loopback one.
     if stage.name not in ("caddy", "envoy"):
         assert stage.ask("/search/7", X_Forwarded_For="192.0.2.7").status == 200
+
+
+# What weir refuses with 417, 431, 400, and what is too large to be asked about at all.
+ODD_FIELDS = {
+    "expect": {"Expect": "foo"},
+    "many": {f"A{i}": "1" for i in range(95)},
+    "large": {"A": "x" * 7300, "B": "x" * 7900},
+    "larger": {"A": "x" * 7500, "B": "x" * 7500, "C": "x" * 7500},
+    "control": {"X_Api_Key": "a\x01b"},
+}
+
+
+def test_whatever_is_not_2xx_is_refused(stage):
+    """Fields that make weir, or the one that asks it, give up let nobody pass who has used up what there is."""
+    assert [stage.ask("/search/1").status for _ in range(4)] == [200, 200, 200, 429]
+    for name, fields in ODD_FIELDS.items():
+        assert stage.ask("/search/1", **fields).status in (400, 417, 429, 431), name
+    assert len(stage.api.seen) == 3
+
+
+def test_a_ban_with_a_status_of_its_own(stage_of):
+    stage = stage_of("bans: [{api_key: evil}]\nanswers: {ban_status: 410}\n")
+    assert stage.ask("/other", X_Api_Key="evil").status == {"nginx": 403}.get(stage.name, 410)
+    assert stage.ask("/other", X_Api_Key="good").status == 200
+    assert stage.api.seen == ["GET /other"]
 
 
 def test_exactly_the_allowance_under_load(stage):
