@@ -3,8 +3,8 @@
  * Problem. A quota is sold: what it says has to mean one thing for each plan, and what makes no
  * sense (a ceiling below the limit, an anchor in a day) would be found out by a bill.
  *
- * Idea. Values that plans may differ in (limit, on_exceed, grace, ceiling) are asked for plan by
- * plan, of the section `plans` first, then of the quota; what is asked is then checked as one.
+ * Idea. The keys are read first, then what they mean together; what plans may differ in is asked
+ * for plan by plan in quota_plan.c.
  *
  * Invariants:
  *   1. quota->plan[], by[] and unlimited[] have an entry for every plan; by[].units is the plan's
@@ -12,40 +12,16 @@
  *   2. limit <= most <= WR_QUOTA_COUNT_MAX, or most is WR_QUOTA_NO_CEILING.
  *   3. All that bills (overage, upgrade, grace, alert_at, count, the customer's anchor) is exact:
  *      by: [customer]. Other quotas are windows in the arena. */
-#include "policy/quota.h"
+#include "policy/quota_reading.h"
 
 #include <string.h>
 
-#include "algo/quota.h"
-#include "base/arith.h"
 #include "base/zone.h"
 #include "policy/customers.h"
-#include "policy/limit_reading.h"
 #include "policy/rate.h"
 #include "policy/zone_names.h"
 
-#define GRACE_PERCENT_MAX 100
 #define ALERT_PERCENT_MAX 200
-
-/* Values that may differ by plan. */
-enum value { LIMIT, ON_EXCEED, GRACE, CEILING, VALUES };
-static const char *const value_names[VALUES] = {"limit", "on_exceed", "grace", "ceiling"};
-
-struct reading {
-    struct wr_loader *ld;
-    struct wr_limit_reading *limit;
-    struct wr_policy_quota *quota;
-    const struct wr_yaml *node; /* of quota, or the limit where it stands in `plans` alone */
-    const struct wr_yaml *value[VALUES];
-    const struct wr_yaml *per, *zone, *anchor, *alert_at, *count;
-    int64_t anchor_day; /* 0: not given */
-};
-
-/* What holds for one plan, and where it stands. */
-struct of_plan {
-    const struct wr_yaml *value[VALUES];
-    bool own[VALUES]; /* said of this very plan */
-};
 
 /* ---- keys -------------------------------------------------------------------------------- */
 
@@ -53,17 +29,17 @@ struct of_plan {
     static void name(struct wr_loader *ld, const struct wr_yaml *value, void *into) \
     {                                                                               \
         (void)ld;                                                                   \
-        ((struct reading *)into)->member = value;                                   \
+        ((struct wr_quota_reading *)into)->member = value;                          \
     }
-KEEPER(on_limit, value[LIMIT])
-KEEPER(on_exceed, value[ON_EXCEED])
-KEEPER(on_grace, value[GRACE])
-KEEPER(on_ceiling, value[CEILING])
+KEEPER(on_limit, value[WR_QUOTA_LIMIT])
+KEEPER(on_exceed, value[WR_QUOTA_ON_EXCEED])
+KEEPER(on_grace, value[WR_QUOTA_GRACE])
+KEEPER(on_ceiling, value[WR_QUOTA_CEILING])
 
 static void read_per(struct wr_loader *ld, const struct wr_yaml *value, void *into)
 {
     static const char *const choices[] = {"day", "week", "month"};
-    struct reading *reading = into;
+    struct wr_quota_reading *reading = into;
     size_t i;
 
     _Static_assert(WR_PER_DAY == 1 && WR_PER_WEEK == 2 && WR_PER_MONTH == 3, "choices[] + 1");
@@ -74,7 +50,7 @@ static void read_per(struct wr_loader *ld, const struct wr_yaml *value, void *in
 
 static void read_zone(struct wr_loader *ld, const struct wr_yaml *value, void *into)
 {
-    struct reading *reading = into;
+    struct wr_quota_reading *reading = into;
     const struct wr_zone *zone = NULL;
     char why[128] = "no such time zone", near[WR_ZONE_NAME_MAX + 1];
 
@@ -95,7 +71,7 @@ static void read_zone(struct wr_loader *ld, const struct wr_yaml *value, void *i
 
 static void read_anchor(struct wr_loader *ld, const struct wr_yaml *value, void *into)
 {
-    struct reading *reading = into;
+    struct wr_quota_reading *reading = into;
     size_t at;
 
     reading->anchor = value;
@@ -114,28 +90,15 @@ static void read_anchor(struct wr_loader *ld, const struct wr_yaml *value, void 
     }
 }
 
-/* "80%". 0 after an error. */
-static int64_t percent_of(const struct wr_yaml *node, int64_t max)
-{
-    struct weir_slice text;
-    int64_t percent;
-    size_t at;
-
-    if (!wr_is_text(node) || node->text[node->len - 1] != '%')
-        return 0;
-    text = (struct weir_slice){node->text, node->len - 1};
-    return wr_count_parse(text, max, &percent, &at) == NULL ? percent : 0;
-}
-
 static void read_alert_at(struct wr_loader *ld, const struct wr_yaml *value, void *into)
 {
-    struct reading *reading = into;
+    struct wr_quota_reading *reading = into;
     struct wr_policy_quota *quota = reading->quota;
 
     reading->alert_at = value;
     for (const struct wr_yaml *item = wr_first_item(value); item != NULL;
          item = wr_next_item(value, item)) {
-        int64_t percent = percent_of(item, ALERT_PERCENT_MAX);
+        int64_t percent = wr_quota_percent(item, ALERT_PERCENT_MAX);
         if (percent == 0) {
             wr_error(ld, item, "alert_at: expected shares of the limit, 1%% to %d%%, found %s",
                      ALERT_PERCENT_MAX, wr_found(item).text);
@@ -156,7 +119,7 @@ static void read_alert_at(struct wr_loader *ld, const struct wr_yaml *value, voi
 static void read_status(struct wr_loader *ld, const struct wr_yaml *value, void *into)
 {
     static const char *const choices[] = {"1xx", "2xx", "3xx", "4xx", "5xx"};
-    struct wr_policy_quota *quota = ((struct reading *)into)->quota;
+    struct wr_policy_quota *quota = ((struct wr_quota_reading *)into)->quota;
     size_t i;
 
     quota->count_classes = 0;
@@ -173,226 +136,17 @@ static void read_count(struct wr_loader *ld, const struct wr_yaml *value, void *
     static const struct wr_key keys[] = {{"status", read_status}};
     static const struct wr_map_spec spec = {"count", keys, 1, false};
 
-    ((struct reading *)into)->count = value;
+    ((struct wr_quota_reading *)into)->count = value;
     (void)wr_read_map(ld, value, &spec, into);
-}
-
-/* ---- what holds for a plan ----------------------------------------------------------------- */
-
-static const struct wr_yaml *entry(const struct wr_yaml *map, const char *name)
-{
-    for (const struct wr_yaml *value = map->first; value != NULL; value = value->next)
-        if (strcmp(value->key->text, name) == 0)
-            return value;
-    return NULL;
-}
-
-/* Said of |plan| itself: in `plans`, where a scalar is a limit, or in the quota's map. */
-static const struct wr_yaml *own_value(const struct reading *r, size_t plan, enum value which)
-{
-    const struct wr_yaml *said = wr_plan_says(r->ld, plan, r->limit->limit->name, true);
-    const struct wr_yaml *node = r->value[which];
-
-    if (said != NULL && said->kind == WR_YAML_MAP)
-        said = entry(said, value_names[which]);
-    else if (which != LIMIT)
-        said = NULL;
-    if (said != NULL || node == NULL || node->kind != WR_YAML_MAP)
-        return said;
-    return entry(node, r->ld->policy->plans[plan]);
-}
-
-static void look_up(const struct reading *r, size_t plan, struct of_plan *out)
-{
-    for (int which = 0; which < VALUES; which++) {
-        const struct wr_yaml *node = r->value[which];
-        out->value[which] = own_value(r, plan, (enum value)which);
-        out->own[which] = out->value[which] != NULL;
-        if (out->value[which] == NULL)
-            out->value[which] = node != NULL && node->kind != WR_YAML_MAP
-                                    ? node
-                                    : own_value(r, r->ld->policy->default_plan, (enum value)which);
-    }
-}
-
-/* ---- values ------------------------------------------------------------------------------ */
-
-/* The value of |node|; -1 after an error. */
-static int64_t read_units(struct wr_loader *ld, const struct wr_yaml *node, const char *what)
-{
-    int64_t units;
-
-    return wr_read_int(ld, node, what, 0, WR_QUOTA_UNITS_MAX, &units) ? units : -1;
-}
-
-static bool is_unlimited(const struct wr_yaml *node)
-{
-    return node->kind == WR_YAML_SCALAR && strcmp(node->text, "unlimited") == 0;
-}
-
-/* |of| a limit: "5%", rounded down, or "50". -1 after an error. */
-static int64_t read_grace(struct wr_loader *ld, const struct wr_yaml *node, int64_t of)
-{
-    int64_t percent = percent_of(node, GRACE_PERCENT_MAX), units;
-    size_t at;
-
-    if (percent > 0)
-        return of / 100 * percent + of % 100 * percent / 100;
-    if (wr_is_text(node) && wr_count_parse(wr_slice_of(node), of, &units, &at) == NULL)
-        return units;
-    wr_error(ld, node,
-             "grace: expected a share such as 5%%, at most %d%%, or units, at most the limit of "
-             "%lld, found %s",
-             GRACE_PERCENT_MAX, (long long)of, wr_found(node).text);
-    return -1;
-}
-
-static bool is_exceed(const struct wr_yaml *node, const char *what)
-{
-    return node != NULL ? wr_is_text(node) && strcmp(node->text, what) == 0
-                        : strcmp(what, "deny") == 0;
-}
-
-/* Does any plan have on_exceed |what|? */
-static bool any_exceed(const struct reading *r, const char *what)
-{
-    for (size_t plan = 0; plan < r->ld->policy->plan_count; plan++) {
-        struct of_plan of;
-        look_up(r, plan, &of);
-        if (is_exceed(of.value[ON_EXCEED], what) &&
-            (of.value[LIMIT] == NULL || !is_unlimited(of.value[LIMIT])))
-            return true;
-    }
-    return false;
-}
-
-/* |which| stands beside something it has no meaning for: of this very plan, or of all. */
-static void refuse_beside(const struct reading *r, const struct of_plan *of, enum value which,
-                          const char *needs)
-{
-    const struct wr_yaml *node = of->value[which];
-
-    if (node != NULL && (of->own[which] || !any_exceed(r, needs)))
-        wr_error(r->ld, node, "%s: expected only with on_exceed: %s", value_names[which], needs);
-}
-
-static void settle_overage(const struct reading *r, const struct of_plan *of, size_t plan,
-                           struct wr_policy_quota_plan *out)
-{
-    const struct wr_yaml *node = of->value[CEILING];
-
-    out->most = WR_QUOTA_NO_CEILING;
-    refuse_beside(r, of, GRACE, "deny");
-    if (node == NULL)
-        return;
-    out->most = read_units(r->ld, node, "ceiling");
-    if (out->most >= 0 && out->most < out->limit)
-        wr_error(r->ld, node, "ceiling: expected at least the limit of %lld of plan %s, found %lld",
-                 (long long)out->limit, r->ld->policy->plans[plan], (long long)out->most);
-    out->most = wr_max_i64(out->most, out->limit);
-}
-
-static void settle_deny(const struct reading *r, const struct of_plan *of,
-                        struct wr_policy_quota_plan *out)
-{
-    int64_t grace = 0;
-
-    refuse_beside(r, of, CEILING, "overage");
-    if (of->value[GRACE] != NULL)
-        grace = read_grace(r->ld, of->value[GRACE], out->limit);
-    out->most = out->limit + wr_max_i64(0, grace);
-}
-
-/* Where a plan has no next one, an upgrade for all plans ends there: it refuses. */
-static void settle_upgrade(const struct reading *r, const struct of_plan *of, size_t plan,
-                           struct wr_policy_quota_plan *out)
-{
-    const struct wr_policy *policy = r->ld->policy;
-    bool any = false;
-
-    for (size_t i = 0; i < policy->plan_count; i++)
-        any = any || policy->upgrades[i] >= 0;
-    out->upgrade_to = policy->upgrades[plan];
-    refuse_beside(r, of, CEILING, "overage");
-    refuse_beside(r, of, GRACE, "deny");
-    if (out->upgrade_to < 0 && (of->own[ON_EXCEED] || !any))
-        wr_error(r->ld, of->value[ON_EXCEED],
-                 "on_exceed: upgrade: expected plan %s to have upgrade_to in plans, found none",
-                 policy->plans[plan]);
-    if (out->upgrade_to < 0)
-        out->on_exceed = WR_EXCEED_DENY;
-}
-
-/* All of one plan. False after an error. */
-static bool settle_plan(struct reading *r, size_t plan, struct wr_limit *by, bool *unlimited,
-                        struct wr_policy_quota_plan *out)
-{
-    static const char *const choices[] = {"deny", "overage", "upgrade"};
-    struct wr_loader *ld = r->ld;
-    struct of_plan of;
-    const char *wrong;
-    size_t i = WR_EXCEED_DENY;
-
-    _Static_assert(WR_EXCEED_DENY == 0 && WR_EXCEED_OVERAGE == 1 && WR_EXCEED_UPGRADE == 2,
-                   "indexes of choices[]");
-    look_up(r, plan, &of);
-    out->upgrade_to = -1;
-    if (of.value[LIMIT] == NULL) {
-        wr_error(ld, r->node,
-                 "quota: expected limit: N for plan \"%s\", or one for the default plan, \"%s\", "
-                 "found neither",
-                 ld->policy->plans[plan], ld->policy->plans[ld->policy->default_plan]);
-        return false;
-    }
-    *unlimited = is_unlimited(of.value[LIMIT]);
-    if (*unlimited)
-        return true;
-    out->limit = read_units(ld, of.value[LIMIT], "limit");
-    if (out->limit < 0 || (of.value[ON_EXCEED] != NULL &&
-                           !wr_read_choice(ld, of.value[ON_EXCEED], "on_exceed", choices, 3, &i)))
-        return false;
-    out->on_exceed = (uint8_t)i;
-    out->most = out->limit;
-    if (i == WR_EXCEED_OVERAGE)
-        settle_overage(r, &of, plan, out);
-    else if (i == WR_EXCEED_UPGRADE)
-        settle_upgrade(r, &of, plan, out);
-    else
-        settle_deny(r, &of, out);
-    wrong = wr_limit_make_civil(by, &r->quota->civil, out->limit, r->limit->count_denied);
-    if (wrong != NULL)
-        wr_error(ld, of.value[LIMIT], "limit %s: %s", wr_found(of.value[LIMIT]).text, wrong);
-    return wrong == NULL;
-}
-
-static void settle_plans(struct reading *r)
-{
-    size_t count = r->ld->policy->plan_count;
-    struct wr_limit *by = wr_region_take(r->ld->region, count, sizeof *by);
-    bool *unlimited = wr_region_take(r->ld->region, count, sizeof *unlimited);
-    struct wr_policy_quota_plan *plans = wr_region_take(r->ld->region, count, sizeof *plans);
-    bool ok = by != NULL && unlimited != NULL && plans != NULL;
-
-    for (size_t plan = 0; ok && plan < count; plan++) {
-        ok = settle_plan(r, plan, &by[plan], &unlimited[plan], &plans[plan]);
-        if (ok && (plans[plan].limit != plans[0].limit || plans[plan].most != plans[0].most ||
-                   plans[plan].on_exceed != plans[0].on_exceed || unlimited[plan] != unlimited[0]))
-            r->limit->limit->by_plan = true;
-    }
-    if (!ok)
-        return;
-    r->quota->plan = plans;
-    r->limit->limit->by = by;
-    r->limit->limit->unlimited = unlimited;
-    r->limit->rule->unlimited = unlimited;
 }
 
 /* ---- rules between keys ------------------------------------------------------------------ */
 
 /* What only a quota that is billed may say. */
-static void refuse_inexact(const struct reading *r)
+static void refuse_inexact(const struct wr_quota_reading *r)
 {
-    const struct wr_yaml *said[] = {r->alert_at, r->count, r->value[GRACE], r->value[CEILING]};
+    const struct wr_yaml *said[] = {r->alert_at, r->count, r->value[WR_QUOTA_GRACE],
+                                    r->value[WR_QUOTA_CEILING]};
     struct wr_loader *ld = r->ld;
     static const char why[] = "by: [customer], as other counts are not billed";
 
@@ -402,17 +156,17 @@ static void refuse_inexact(const struct reading *r)
     if (r->quota->anchor_by_customer)
         wr_error(ld, r->anchor, "anchor: customer: expected only with %s", why);
     for (size_t plan = 0; plan < ld->policy->plan_count; plan++) {
-        struct of_plan of;
-        look_up(r, plan, &of);
-        if (is_exceed(of.value[ON_EXCEED], "deny"))
+        struct wr_quota_of_plan of;
+        wr_quota_look_up(r, plan, &of);
+        if (wr_quota_exceed_is(of.value[WR_QUOTA_ON_EXCEED], "deny"))
             continue;
-        wr_error(ld, of.value[ON_EXCEED], "on_exceed: %s: expected only with %s",
-                 wr_found(of.value[ON_EXCEED]).text, why);
+        wr_error(ld, of.value[WR_QUOTA_ON_EXCEED], "on_exceed: %s: expected only with %s",
+                 wr_found(of.value[WR_QUOTA_ON_EXCEED]).text, why);
         return;
     }
 }
 
-static void refuse_exact(const struct reading *r)
+static void refuse_exact(const struct wr_quota_reading *r)
 {
     const struct wr_limit_reading *limit = r->limit;
 
@@ -426,7 +180,7 @@ static void refuse_exact(const struct reading *r)
                  "customer");
 }
 
-static void refuse_others(const struct reading *r)
+static void refuse_others(const struct wr_quota_reading *r)
 {
     const struct wr_limit_reading *limit = r->limit;
     const struct wr_yaml *other = limit->rate != NULL         ? limit->rate
@@ -445,7 +199,7 @@ static void refuse_others(const struct reading *r)
         wr_error(r->ld, limit->hold->key, "hold: expected only with concurrent");
 }
 
-static void settle_anchor(struct reading *r)
+static void settle_anchor(struct wr_quota_reading *r)
 {
     struct wr_civil *civil = &r->quota->civil;
 
@@ -465,7 +219,7 @@ void wr_settle_quota(struct wr_loader *ld, const struct wr_yaml *node,
         {"anchor", read_anchor}, {"on_exceed", on_exceed},    {"grace", on_grace},
         {"ceiling", on_ceiling}, {"alert_at", read_alert_at}, {"count", read_count}};
     static const struct wr_map_spec spec = {"quota", keys, sizeof keys / sizeof keys[0], false};
-    struct reading r = {.ld = ld, .limit = reading, .node = reading->quota};
+    struct wr_quota_reading r = {.ld = ld, .limit = reading, .node = reading->quota};
 
     (void)node;
     reading->algo = WR_FIXED_WINDOW;
@@ -490,5 +244,5 @@ void wr_settle_quota(struct wr_loader *ld, const struct wr_yaml *node,
     if (r.per == NULL)
         wr_error(ld, reading->quota, "quota: expected per: day, week or month, found none");
     if (r.quota->civil.per != 0)
-        settle_plans(&r);
+        wr_quota_settle_plans(&r);
 }
