@@ -267,10 +267,50 @@ static void warn_arena(struct wr_loader *ld)
     }
 }
 
+static bool is_queue(const struct wr_policy *policy, size_t i)
+{
+    const struct wr_policy_limit *limit = &policy->limits[i];
+    size_t plan = first_plan(policy, i);
+
+    return limit->shared && !limit->shadow && plan < policy->plan_count &&
+           limit->by[plan].algo == WR_LEAKY_BUCKET;
+}
+
+static bool same_parts(const struct wr_rule *a, const struct wr_rule *b)
+{
+    return a->parts == b->parts && a->prefix == b->prefix &&
+           memcmp(a->part, b->part, a->parts * sizeof a->part[0]) == 0;
+}
+
+/* What a leaky bucket gave cannot be given back when others have queued behind it. Of a request's
+ * limits in several places those are asked last, so it takes two of them. */
+static void warn_queues(struct wr_loader *ld)
+{
+    const struct wr_policy *policy = ld->policy;
+    enum wr_store_kind kind = policy->settings.store->kind;
+
+    if (kind != WR_STORE_CLUSTER && kind != WR_STORE_RING)
+        return;
+    for (size_t i = 0; i < policy->limit_count; i++)
+        for (size_t j = i + 1; j < policy->limit_count; j++) {
+            if (!is_queue(policy, i) || !is_queue(policy, j) ||
+                same_parts(&policy->rules[i], &policy->rules[j]))
+                continue;
+            wr_warning(ld, ld->limit_nodes[j],
+                       "a request of this leaky bucket and of %s, which counts by other parts, "
+                       "may be refused by one and keep its place in the other: %s asks them one "
+                       "after the other; count both by the same parts",
+                       policy->limits[i].name, kind == WR_STORE_RING ? "a ring" : "a cluster");
+            return;
+        }
+}
+
 static void warn_store(struct wr_loader *ld)
 {
     const struct wr_policy *policy = ld->policy;
 
+    if (policy->settings.store != NULL)
+        warn_queues(ld);
     for (size_t i = 0; i < policy->limit_count; i++)
         if (policy->limits[i].shared)
             return;

@@ -2,17 +2,13 @@
  *
  * Charges of one tag are in one slot, so a call whose limits count by the same parts is one
  * command; the others are asked one after the other (redis_flow.c). */
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "remote/redis_cluster.h"
 
 /* ---- charges -------------------------------------------------------------------------------- */
-
-static uint32_t shadow_of(const struct wr_redis_ticket *ticket)
-{
-    return ticket->call != NULL ? ticket->call->shadow : ticket->shadow;
-}
 
 /* Those of |left| under the tag of the |i|-th. */
 static uint32_t of_tag(const struct wr_redis_ticket *ticket, unsigned i, uint32_t left)
@@ -27,21 +23,17 @@ static uint32_t of_tag(const struct wr_redis_ticket *ticket, unsigned i, uint32_
     return out;
 }
 
-/* The largest group first: what refuses most likely, and what would cost most to ask in vain.
- * Groups that cannot refuse come last. */
 static uint32_t group(struct wr_redis_store *store, const struct wr_redis_ticket *ticket,
                       uint32_t left)
 {
-    uint32_t best = 0, rest = left, shadow = shadow_of(ticket);
-    int best_weight = -1;
+    uint32_t best = 0, rest = left;
+    int best_weight = INT_MIN;
     (void)store;
 
-    if (ticket->singly)
-        return left & (~left + 1);
     while (rest != 0) {
-        uint32_t these = of_tag(ticket, (unsigned)__builtin_ctz(rest), rest);
-        int weight = __builtin_popcount(these & ~shadow) * WEIR_LIMITS_MAX +
-                     __builtin_popcount(these & shadow);
+        uint32_t these = ticket->singly ? rest & (~rest + 1)
+                                        : of_tag(ticket, (unsigned)__builtin_ctz(rest), rest);
+        int weight = wr_redis_ticket_weight(ticket, these);
         if (weight > best_weight) {
             best = these;
             best_weight = weight;

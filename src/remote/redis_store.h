@@ -203,6 +203,10 @@ void wr_redis_queue_leave(struct wr_redis_ticket *ticket);
 /* The ticket's i-th charge, whoever has it. */
 const struct wr_remote_charge *wr_redis_ticket_charge(const struct wr_redis_ticket *ticket,
                                                       unsigned i);
+/* Of the charges |these|, which can be asked together: how early they should be. Most of what
+ * decides first, as it refuses most likely; what cannot be given back behind that; then what
+ * decides nothing. */
+int wr_redis_ticket_weight(const struct wr_redis_ticket *ticket, uint32_t these);
 /* Keep copies of the charges |which|, of which |shadow| decide nothing, instead of a call's, as
  * charges 0..count. False: no memory.
  */

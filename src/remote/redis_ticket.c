@@ -10,6 +10,8 @@
 
 #include "remote/redis_store.h"
 
+#define WEIGHT_SPAN 1024 /* more than all charges of a call weigh */
+
 bool wr_redis_tickets_init(struct wr_redis_store *store)
 {
     store->tickets = calloc(WR_REDIS_CALLS_MAX, sizeof *store->tickets);
@@ -80,6 +82,24 @@ const struct wr_remote_charge *wr_redis_ticket_charge(const struct wr_redis_tick
                                                       unsigned i)
 {
     return ticket->call != NULL ? &ticket->call->charge[i] : &ticket->kept[i].charge;
+}
+
+/* A leaky bucket gives back only what nothing was promised behind: refused by others, many requests
+ * at once would fill it. Behind all others it is asked only by who will have it. */
+int wr_redis_ticket_weight(const struct wr_redis_ticket *ticket, uint32_t these)
+{
+    uint32_t deciding = these & ~(ticket->call != NULL ? ticket->call->shadow : ticket->shadow);
+    int weight =
+        __builtin_popcount(deciding) * WEIR_LIMITS_MAX + __builtin_popcount(these & ~deciding);
+
+    if (deciding == 0)
+        return weight - 2 * WEIGHT_SPAN;
+    for (uint32_t rest = deciding; rest != 0; rest &= rest - 1) {
+        unsigned i = (unsigned)__builtin_ctz(rest);
+        if (wr_redis_ticket_charge(ticket, i)->limit->algo == WR_LEAKY_BUCKET)
+            return weight - WEIGHT_SPAN;
+    }
+    return weight;
 }
 
 bool wr_redis_ticket_keep(struct wr_redis_ticket *ticket, const struct wr_remote_charge *charges,

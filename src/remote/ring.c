@@ -16,6 +16,7 @@
  * at once (a refusal by one would cost refunds at all others). */
 #include "remote/ring.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,12 +24,9 @@
 #include "remote/redis.h"
 #include "remote/ring_store.h"
 
-/* ---- where to -------------------------------------------------------------------------------- */
+#define OURS_FIRST (WEIR_LIMITS_MAX * WEIR_LIMITS_MAX) /* in weight; see wr_redis_ticket_weight */
 
-static uint32_t shadow_of(const struct wr_redis_ticket *ticket)
-{
-    return ticket->call != NULL ? ticket->call->shadow : ticket->shadow;
-}
+/* ---- where to -------------------------------------------------------------------------------- */
 
 static const unsigned char *tag_of(const struct wr_redis_ticket *ticket, unsigned i)
 {
@@ -52,27 +50,24 @@ static uint32_t beside(struct wr_ring *ring, const struct wr_redis_ticket *ticke
     return out;
 }
 
-/* This node's first, then the largest group; groups that cannot refuse come last. */
+/* This node's first, but for what cannot be given back. */
 static uint32_t group(struct wr_redis_store *store, const struct wr_redis_ticket *ticket,
                       uint32_t left)
 {
     struct wr_ring *ring = wr_ring_of(store);
-    uint32_t best = 0, shadow = shadow_of(ticket);
-    int best_weight = -1;
+    uint32_t best = 0;
+    int best_weight = INT_MIN;
     bool by_tag;
 
-    if (ticket->singly)
-        return left & (~left + 1);
     if ((left & (left - 1)) == 0)
         return left;
     by_tag = wr_ring_unsettled(ring);
     for (uint32_t rest = left; rest != 0;) {
         unsigned first = (unsigned)__builtin_ctz(rest);
-        uint32_t these = beside(ring, ticket, first, rest, by_tag);
+        uint32_t these =
+            ticket->singly ? rest & (~rest + 1) : beside(ring, ticket, first, rest, by_tag);
         bool ours = wr_ring_route(ring, tag_of(ticket, first)) == wr_ring_self(ring);
-        int weight = __builtin_popcount(these & ~shadow) * WEIR_LIMITS_MAX +
-                     __builtin_popcount(these & shadow) +
-                     (ours && (these & ~shadow) != 0 ? WEIR_LIMITS_MAX * WEIR_LIMITS_MAX : 0);
+        int weight = wr_redis_ticket_weight(ticket, these) + (ours ? OURS_FIRST : 0);
         if (weight > best_weight) {
             best = these;
             best_weight = weight;

@@ -1,10 +1,13 @@
 """Shared limits in a Redis Cluster: real servers, three primaries and a replica."""
+import http.client
+import json
 import time
 
 import pytest
 
 from redis_servers import DEADLINE_MS, SLACK_US, Cluster, Driver, Fake, Redis, Scripted, drive, free_port, need, used
-from serving import wait_for
+from serving import DEADLINE, wait_for
+from shared_nodes import Nodes, all_at_once, policy
 
 LONGEST_US = DEADLINE_MS * 1000 + SLACK_US
 MANY = 10_000_000
@@ -56,6 +59,25 @@ def test_limits_in_several_slots_all_or_none(build, cluster):
     # Taken, refused, given back, and the two others judged; perhaps one that counts nodes.
     assert end["commands"] - 5 * 5 in (0, 1)
     assert [cluster.count(n, n) for n in range(3)] == [40, 100, 40]
+
+
+def test_a_leaky_bucket_is_not_filled_by_who_is_refused_elsewhere(weir, tmp_path, cluster):
+    """It lies in another slot than `last`, and cannot give back what others have queued behind."""
+    text = policy(1, "name: leaky, by: [who], rate: 500/day queue 500, algorithm: leaky-bucket",
+                  "name: window, by: [who], rate: 500/day", "name: last, by: [ip], rate: 5/day, algorithm: fixed-window")
+    text = text.replace("by: [api_key], ", "").replace("identity: {", "identity: {who: {header: X-Who, trust: anyone}, ")
+    text = text.replace('redis: {url: "redis://127.0.0.1:1/0"}', f'redis: {{cluster: ["127.0.0.1:{cluster.primaries[0].port}"]}}')
+    with Nodes(weir, tmp_path, 1, text) as nodes:
+        def ask():
+            door = http.client.HTTPConnection(*nodes[0].daemon.address("http"), timeout=DEADLINE)
+            passed = 0
+            for _ in range(50):
+                door.request("POST", "/v1/check", json.dumps({"ip": "192.0.2.1", "headers": {"X-Who": "somebody"}}))
+                passed += json.loads(door.getresponse().read())["verdict"] != "deny"
+            return passed
+        assert all_at_once(*[ask] * 8) == 5
+        left = {limit: nodes[0].resp("WEIR.PEEK", limit, "somebody")[2] for limit in ("leaky", "window")}
+        assert left["leaky"] >= 496 and left["window"] == 495, left  # of a queue of 500 and the one that is served
 
 
 def test_a_slot_migrates_under_load(build, cluster):

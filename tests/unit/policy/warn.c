@@ -178,6 +178,34 @@ static void test_too_many_limits_at_once(void **state)
                         "PUT /: those behind would not hold\n");
 }
 
+#define QUEUES(store, second)                                               \
+    "version: 1\n"                                                          \
+    "store: {" store ", deadline: 50ms, mode: strict, shared: true}\n"      \
+    "limits:\n"                                                             \
+    "  - {name: all, by: [ip], rate: 900/s}\n"                              \
+    "  - {name: a, by: [ip], rate: 5/s queue 9, algorithm: leaky-bucket}\n" \
+    "  - {name: b, " second "}\n"
+
+static void test_leaky_buckets_in_several_places(void **state)
+{
+    static const char warning[] =
+        "6:5: warning: a request of this leaky bucket and of a, which counts by other parts, may "
+        "be refused by one and keep its place in the other: a cluster asks them one after the "
+        "other; count both by the same parts\n";
+    (void)state;
+
+    expect_warnings(QUEUES("redis: {cluster: ['h:1']}",
+                           "by: [ip, route], rate: 5/s queue 9, algorithm: leaky-bucket"),
+                    warning);
+    expect_warnings(
+        QUEUES("redis: {cluster: ['h:1']}", "by: [ip], rate: 6/s queue 9, algorithm: leaky-bucket"),
+        "");
+    expect_warnings(QUEUES("redis: {cluster: ['h:1']}", "by: [ip, route], rate: 5/s"), "");
+    expect_warnings(QUEUES("redis: {url: 'redis://h'}",
+                           "by: [ip, route], rate: 5/s queue 9, algorithm: leaky-bucket"),
+                    "");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -189,6 +217,7 @@ int main(void)
         cmocka_unit_test(test_costs_and_plans),
         cmocka_unit_test(test_small_arenas),
         cmocka_unit_test(test_too_many_limits_at_once),
+        cmocka_unit_test(test_leaky_buckets_in_several_places),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
