@@ -13,6 +13,8 @@
  *   1. No answer has a body, allowed or denied, unless asked (?body=1): with one, nginx would open
  * a new connection for every request.
  *   2. Allowed is exactly 200; every field is sent once.
+ *   3. A refusal is 4xx unless ?deny= says otherwise: proxies take 5xx for an authoriser that
+ * fails, and many let the request pass then (Envoy's failure_mode_allow).
  *
  * Rejected: first field found wins (a client's X-Original-URI behind Traefik). */
 #include <string.h>
@@ -227,6 +229,14 @@ static const char *write_status(int status, char out[4])
     return out;
 }
 
+/* What a refusal is answered with, whose status by the policy is |status|. */
+static int status_of_refusal(const struct asked *asked, int status)
+{
+    if (asked->deny != 0)
+        return asked->deny;
+    return status < 500 ? status : 429;
+}
+
 static void deny(struct http_door *door, const struct asked *asked,
                  const struct weir_answer *answer, struct http_response *response)
 {
@@ -234,7 +244,7 @@ static void deny(struct http_door *door, const struct asked *asked,
     int status = weir_answer_status(options, answer);
     int len;
 
-    *response = (struct http_response){.status = asked->deny != 0 ? asked->deny : status};
+    *response = (struct http_response){.status = status_of_refusal(asked, status)};
     add_text(response, "X-Weir-Status", write_status(status, door->status));
     add_text(response, "X-Weir-Reason", wr_check_reason(answer->reason));
     if (answer->decisive >= 0)

@@ -319,6 +319,24 @@ static void warn_store(struct wr_loader *ld)
                    "store has no effect: no limit is shared");
 }
 
+/* ---- answers ----------------------------------------------------------------------------- */
+
+/* A status that proxies take for a failure of the daemon, upon which many let the request pass. */
+static void warn_status(struct wr_loader *ld, const char *name, int status)
+{
+    const struct wr_policy_settings *settings = &ld->policy->settings;
+
+    for (size_t i = 0; status >= 500 && i < settings->listener_count; i++) {
+        if (strcmp(settings->listeners[i].door, "http") != 0)
+            continue;
+        wr_warning(ld, place(ld->sections[WR_SECTION_ANSWERS], name),
+                   "%s: proxies take 5xx for a failure, and may let the request pass: /v1/auth "
+                   "answers 429 in place of %d, unless it is asked with deny=%d",
+                   name, status, status);
+        return;
+    }
+}
+
 /* ---- too many at once -------------------------------------------------------------------- */
 
 /* A path that |pattern| matches: wildcards become a segment that is no literal of any pattern. */
@@ -407,5 +425,7 @@ void wr_warn(struct wr_loader *ld)
     wr_warn_quotas(ld);
     warn_arena(ld);
     warn_store(ld);
+    warn_status(ld, "status", ld->policy->settings.status);
+    warn_status(ld, "ban_status", ld->policy->settings.ban_status);
     check_crowding(ld);
 }

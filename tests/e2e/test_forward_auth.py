@@ -196,6 +196,15 @@ def test_a_ban_with_a_status_of_its_own(stage_of):
     assert stage.api.seen == ["GET /other"]
 
 
+def test_a_status_that_means_failure(stage_of):
+    """Envoy lets pass what is answered 5xx, HAProxy what its own proxy says of a weir that is gone."""
+    stage = stage_of("bans: [{api_key: evil}]\nanswers: {status: 503, ban_status: 502}\n")
+    refused = {"nginx": 403}.get(stage.name, 429)
+    assert [stage.ask("/search/1").status for _ in range(4)] == [200, 200, 200, refused]
+    assert stage.ask("/other", X_Api_Key="evil").status == refused
+    assert len(stage.api.seen) == 3
+
+
 def test_exactly_the_allowance_under_load(stage):
     """Sixty a minute for a key, of 300 requests from eight threads at once; a minute is not over by then."""
     statuses = []

@@ -58,6 +58,17 @@ def test_options(door):
         assert (reply.status, reply.json()["member"]) == (400, wrong[1:].split("&")[-1])
 
 
+def test_refusals_are_no_failures(door):
+    """Proxies take 5xx for a daemon that fails, and many let the request pass then: only who asks for it gets it."""
+    d = door("name: k, by: [api_key], when_missing: skip, rate: 0/hour",
+             more="answers: {status: 503, ban_status: 500}\nbans: [{api_key: bad}]\n")
+    for key, policys in (("k", "503"), ("bad", "500")):
+        denied = d.auth("?body=1", headers={"X-Api-Key": key})
+        assert (denied.status, denied.json()["status"], denied.one("X-Weir-Status")) == (429, 429, policys)
+        assert d.ask("GET", "/v1/auth/any/path", headers={"X-Api-Key": key}).status == 429
+        assert d.auth("?deny=503", headers={"X-Api-Key": key}).status == 503
+
+
 @pytest.mark.parametrize("headers", [
     {"X-Original-URL": "https://api.example:8443/a/1?q", "X-Original-Method": "POST"},
     {"X-Original-URI": "/a/2?q=/b", "X-Original-Method": "POST"},

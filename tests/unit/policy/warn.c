@@ -76,6 +76,24 @@ static void test_keys_that_callers_make_up(void **state)
                     "");
 }
 
+/* Of a daemon's HTTP door; nginx and libweir answer with it, and nothing is taken for a failure. */
+static void test_statuses(void **state)
+{
+    (void)state;
+    expect_warnings("version: 1\n" LIMITS "listen: {http: '127.0.0.1:0'}\n"
+                    "answers: {status: 503, ban_status: 500}\n",
+                    "4:19: warning: status: proxies take 5xx for a failure, and may let the "
+                    "request pass: /v1/auth answers 429 in place of 503, unless it is asked with "
+                    "deny=503\n"
+                    "4:36: warning: ban_status: proxies take 5xx for a failure, and may let the "
+                    "request pass: /v1/auth answers 429 in place of 500, unless it is asked with "
+                    "deny=500\n");
+    expect_warnings("version: 1\n" LIMITS "listen: {http: '127.0.0.1:0'}\n"
+                    "answers: {status: 499, ban_status: 403}\n",
+                    "");
+    expect_warnings("version: 1\n" LIMITS "answers: {status: 503}\n", "");
+}
+
 static void test_rates(void **state)
 {
     (void)state;
@@ -213,6 +231,7 @@ int main(void)
         cmocka_unit_test(test_identities),
         cmocka_unit_test(test_keys_that_callers_make_up),
         cmocka_unit_test(test_rates),
+        cmocka_unit_test(test_statuses),
         cmocka_unit_test(test_limits_that_say_the_same),
         cmocka_unit_test(test_costs_and_plans),
         cmocka_unit_test(test_small_arenas),
