@@ -39,6 +39,20 @@ static const struct wr_yaml *own_value(const struct wr_quota_reading *r, size_t 
     return entry(node, r->ld->policy->plans[plan]);
 }
 
+/* What the default plan lends to |plan|: its limit, and what the quota's own maps say of it. How it
+ * exceeds, where that stands in `plans`, is its own affair, but for plans that leave the quota to
+ * it altogether: else a plan that names a number would be billed as another one is. */
+static const struct wr_yaml *of_default(const struct wr_quota_reading *r, size_t plan,
+                                        enum wr_quota_value which)
+{
+    const struct wr_policy *policy = r->ld->policy;
+    const struct wr_yaml *node = r->value[which];
+
+    if (which == WR_QUOTA_LIMIT || wr_plan_says(r->ld, plan, r->limit->limit->name, true) == NULL)
+        return own_value(r, policy->default_plan, which);
+    return node != NULL ? entry(node, policy->plans[policy->default_plan]) : NULL;
+}
+
 void wr_quota_look_up(const struct wr_quota_reading *r, size_t plan, struct wr_quota_of_plan *out)
 {
     for (int which = 0; which < WR_QUOTA_VALUES; which++) {
@@ -46,10 +60,9 @@ void wr_quota_look_up(const struct wr_quota_reading *r, size_t plan, struct wr_q
         out->value[which] = own_value(r, plan, (enum wr_quota_value)which);
         out->own[which] = out->value[which] != NULL;
         if (out->value[which] == NULL)
-            out->value[which] =
-                node != NULL && node->kind != WR_YAML_MAP
-                    ? node
-                    : own_value(r, r->ld->policy->default_plan, (enum wr_quota_value)which);
+            out->value[which] = node != NULL && node->kind != WR_YAML_MAP
+                                    ? node
+                                    : of_default(r, plan, (enum wr_quota_value)which);
     }
 }
 

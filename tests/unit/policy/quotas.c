@@ -79,6 +79,39 @@ static void test_plans_differ(void **state)
     wr_policy_free(policy);
 }
 
+/* A number for a plan is a hard cap, whatever the default plan does beyond its own; a plan that
+ * says nothing has all of the default plan's. */
+static void test_what_plans_borrow(void **state)
+{
+    struct wr_policy *policy =
+        policy_of("version: 1\n"
+                  "arena: {path: /run/weir/arena}\n"
+                  "identity: {api_key: {header: X-Api-Key}, plan: {default: free}}\n"
+                  "customers: {by: [api_key]}\n"
+                  "plans:\n"
+                  "  free: {quotas: {q: {limit: 100, on_exceed: overage, ceiling: 150}}}\n"
+                  "  pro: {quotas: {q: 500}}\n"
+                  "  odd: {quotas: {q: {on_exceed: deny, grace: 10%}}}\n"
+                  "  other: {}\n"
+                  "limits:\n"
+                  "  - {name: per-ip, by: [ip], rate: 600/minute}\n"
+                  "  - {name: q, by: [customer], quota: {per: day}}\n");
+    const struct wr_policy_quota *quota = wr_policy_limit(policy, 1)->quota;
+    (void)state;
+
+    assert_int_equal(quota->plan[0].most, 150);
+    assert_int_equal(quota->plan[1].limit, 500);
+    assert_int_equal(quota->plan[1].most, 500);
+    assert_int_equal(quota->plan[1].on_exceed, WR_EXCEED_DENY);
+    assert_int_equal(quota->plan[2].limit, 100);
+    assert_int_equal(quota->plan[2].most, 110);
+    assert_int_equal(quota->plan[2].on_exceed, WR_EXCEED_DENY);
+    assert_int_equal(quota->plan[3].limit, 100);
+    assert_int_equal(quota->plan[3].most, 150);
+    assert_int_equal(quota->plan[3].on_exceed, WR_EXCEED_OVERAGE);
+    wr_policy_free(policy);
+}
+
 static void test_the_section_customers(void **state)
 {
     struct wr_policy *policy = policy_of(
@@ -381,6 +414,7 @@ int main(void)
         cmocka_unit_test(test_a_shared_quota_is_a_hard_cap),
         cmocka_unit_test(test_all_of_a_quota),
         cmocka_unit_test(test_plans_differ),
+        cmocka_unit_test(test_what_plans_borrow),
         cmocka_unit_test(test_the_section_customers),
         cmocka_unit_test(test_bad_values),
         cmocka_unit_test(test_what_does_not_go_together),
