@@ -14,4 +14,4 @@ meson test -C "$build" --no-rebuild --print-errorlogs --timeout-multiplier 6
 # So is the daemon, by what drives it from outside.
 ASAN_OPTIONS=detect_leaks=1:exitcode=67:quarantine_size_mb=1 TSAN_OPTIONS=halt_on_error=1:exitcode=66 WEIR_BUILD=$build \
     /usr/bin/python3 -m pytest -q -p no:cacheprovider tests/e2e/test_serve_core.py tests/e2e/test_serve_tls.py tests/e2e/test_grpc_bad.py \
-    tests/e2e/test_resp.py tests/e2e/test_resp_load.py tests/e2e/test_http_wire.py
+    tests/e2e/test_resp.py tests/e2e/test_resp_load.py tests/e2e/test_http_wire.py tests/e2e/test_alerts_people.py

@@ -78,7 +78,7 @@ void wr_upgrade_event(int64_t customer, const char *from, const char *to, int64_
 
 void wr_event_text(const unsigned char event[WR_EVENT_BYTES], char out[WR_EVENT_TEXT])
 {
-    for (unsigned i = 0; i < WR_EVENT_BYTES; i++)
+    for (size_t i = 0; i < WR_EVENT_BYTES; i++)
         (void)snprintf(out + 2 * i, 3, "%02x", event[i]);
 }
 

@@ -150,17 +150,17 @@ enum wr_alert_answer {
 };
 struct wr_alert_ask {
     bool claim; /* else a look */
+    bool mine;  /* a claim, answered */
+    enum wr_alert_answer answer;
     /* A look: what was used of |quota| under |plan|. */
-    char quota[65];
-    char plan[WR_CUSTOMER_PLAN_MAX + 1];
     int64_t customer;
     uint64_t used; /* answered */
+    char quota[65];
+    char plan[WR_CUSTOMER_PLAN_MAX + 1];
     /* A claim: who is the first to take |event|? */
     unsigned char event[WR_EVENT_BYTES];
     uint32_t who;      /* this node's name in this claim: WR_CLAIM_LOW .. 2 * WR_CLAIM_LOW - 2 */
     int64_t window_ns; /* of a fixed window that holds all moments somebody may claim it at */
-    bool mine;         /* answered */
-    enum wr_alert_answer answer;
 };
 #define WR_CLAIM_LOW (UINT32_C(1) << 28)
 

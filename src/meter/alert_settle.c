@@ -193,26 +193,36 @@ static void ask_look(const struct look *look, struct wr_alert_ask *ask)
 }
 
 /* How many there were, or an error. */
-static int settle_looks(struct wr_database *database, int64_t now_ns, wr_alert_ask_fn *ask,
-                        void *context)
+static int ask_looks(struct wr_database *database, struct look *looks, int64_t now_ns,
+                     wr_alert_ask_fn *ask, void *context)
 {
-    struct look *looks = malloc(BATCH * sizeof *looks);
-    struct wr_alert_ask asks[BATCH], *to = asks;
-    int count = looks != NULL ? due_looks(database, now_ns, looks)
-                              : wr_database_refuse(database, WEIR_ENOMEM, "out of memory");
-    int result;
+    struct wr_alert_ask asks[BATCH];
+    int count = due_looks(database, now_ns, looks), result;
 
+    if (count <= 0)
+        return count;
     for (int i = 0; i < count; i++)
-        ask_look(&looks[i], to++);
-    if (count > 0)
-        ask(context, asks, (size_t)count);
+        ask_look(&looks[i], &asks[i]);
+    ask(context, asks, (size_t)count);
     /* A window that has ended is at the store no more: what this node used is all that is known. */
     for (int i = 0; i < count; i++)
         if (looks[i].mark.ends_ns <= now_ns)
             asks[i] = (struct wr_alert_ask){.answer = WR_ALERT_NONE};
-    result = count > 0 ? put_looks(database, looks, asks, count) : count;
-    free(looks);
+    result = put_looks(database, looks, asks, count);
     return result < 0 ? result : count;
+}
+
+static int settle_looks(struct wr_database *database, int64_t now_ns, wr_alert_ask_fn *ask,
+                        void *context)
+{
+    struct look *looks = malloc(BATCH * sizeof *looks);
+    int result;
+
+    if (looks == NULL)
+        return wr_database_refuse(database, WEIR_ENOMEM, "out of memory");
+    result = ask_looks(database, looks, now_ns, ask, context);
+    free(looks);
+    return result;
 }
 
 /* ---- claims --------------------------------------------------------------------------------- */
@@ -254,7 +264,7 @@ static int ask_claim(struct wr_database *database, const struct claim *claim,
                      struct wr_alert_ask *ask)
 {
     *ask = (struct wr_alert_ask){.claim = true, .window_ns = claim_window_ns(claim->window)};
-    for (unsigned i = 0; i < WR_EVENT_BYTES; i++)
+    for (size_t i = 0; i < WR_EVENT_BYTES; i++)
         ask->event[i] =
             (unsigned char)(digit(claim->event[2 * i]) << 4 | digit(claim->event[2 * i + 1]));
     return find_who(database, claim->event, &ask->who);

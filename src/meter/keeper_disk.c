@@ -36,6 +36,7 @@ static void set_aside(struct wr_keeper *keeper, struct wr_fault *fault, int64_t 
 
     memcpy(text, fault->text, sizeof text);
     close_database(keeper);
+    wr_webhook_pause(keeper->webhook);
     if (wr_database_set_aside(keeper->path, now_ns, aside, sizeof aside) != 0)
         (void)wr_fault_set(fault, WEIR_ECORRUPT, WR_DISK_CORRUPT,
                            "%.300s; it cannot be renamed: %s", text, strerror(errno));
@@ -44,6 +45,7 @@ static void set_aside(struct wr_keeper *keeper, struct wr_fault *fault, int64_t 
                            "%.200s; it is set aside as %.150s: put a copy in its place, or begin a "
                            "new one with `weir customer recover`",
                            text, aside);
+    wr_webhook_resume(keeper->webhook);
 }
 
 static bool is_news(const struct wr_fault *said, const struct wr_fault *fault)

@@ -4,8 +4,8 @@
  * for the next second: what another process has changed in the database (weir alerts retry) is seen
  * then.
  *
- * Invariant: database, requests and ends are the thread's alone; others leave notes under the
- * mutex, and wake it. */
+ * Invariant: requests and ends are the thread's alone; others leave notes under the mutex, and wake
+ * it. The database is whoever's that has |turning|: the thread, but while the keeper renames it. */
 #include "meter/webhook.h"
 
 #include <signal.h>
@@ -127,8 +127,9 @@ static void end(struct wr_webhook *hook, bool go)
     for (unsigned kind = 0; kind < WR_WEBHOOK_KINDS; kind++)
         for (unsigned i = 0; i < WR_POSTS; i++)
             wr_post_free(hook, &hook->post[kind][i]);
-    wr_database_close(hook->database);
-    hook->database = NULL;
+    (void)pthread_mutex_lock(&hook->turning);
+    wr_webhook_close_database(hook);
+    (void)pthread_mutex_unlock(&hook->turning);
 }
 
 static void *run(void *context)
@@ -173,6 +174,7 @@ int wr_webhook_start(struct wr_webhook **out, const struct wr_webhook_options *o
         return WEIR_ENOMEM;
     (void)pthread_once(&once, start_curl);
     (void)pthread_mutex_init(&hook->mutex, NULL);
+    (void)pthread_mutex_init(&hook->turning, NULL);
     hook->options = *options->keeper;
     hook->moved = options->moved;
     hook->of = options->of;
@@ -208,6 +210,17 @@ void wr_webhook_go(struct wr_webhook *hook)
     (void)curl_multi_wakeup(hook->multi);
 }
 
+void wr_webhook_pause(struct wr_webhook *hook)
+{
+    (void)pthread_mutex_lock(&hook->turning);
+    wr_webhook_close_database(hook);
+}
+
+void wr_webhook_resume(struct wr_webhook *hook)
+{
+    (void)pthread_mutex_unlock(&hook->turning);
+}
+
 void wr_webhook_stop(struct wr_webhook *hook)
 {
     if (hook == NULL)
@@ -224,6 +237,7 @@ void wr_webhook_stop(struct wr_webhook *hook)
     wr_webhook_ends_free(hook->next);
     wr_webhook_ends_free(hook->ends);
     (void)pthread_mutex_destroy(&hook->mutex);
+    (void)pthread_mutex_destroy(&hook->turning);
     free(hook);
 }
 

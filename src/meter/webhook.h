@@ -66,6 +66,12 @@ void wr_webhook_take(struct wr_webhook *hook, struct wr_webhook_ends *ends);
 /* This process keeps the ledger, and there may be something to tell. */
 void wr_webhook_go(struct wr_webhook *hook);
 
+/* Let go of the database, and do not open it until it is resumed: its file is to be renamed, and
+ * whoever closes one that was would take the log of the next away. Waits for what the thread is at,
+ * a few seconds at most. */
+void wr_webhook_pause(struct wr_webhook *hook);
+void wr_webhook_resume(struct wr_webhook *hook);
+
 /* Wait a moment for what is being sent, then end. NULL does nothing. */
 void wr_webhook_stop(struct wr_webhook *hook);
 

@@ -130,8 +130,8 @@ void wr_webhook_sign(char out[WR_WEBHOOK_SIGNATURE_MAX], const char *secret, int
     wr_hmac_finish(&hmac, digest);
     explicit_bzero(&hmac, sizeof hmac);
     at = snprintf(out, WR_WEBHOOK_SIGNATURE_MAX, "t=%.*s,v1=", len - 1, moment);
-    for (unsigned i = 0; i < WR_SHA256_BYTES; i++)
-        (void)snprintf(out + at + 2 * (int)i, 3, "%02x", digest[i]);
+    for (size_t i = 0; i < WR_SHA256_BYTES; i++)
+        (void)snprintf(out + at + 2 * i, 3, "%02x", digest[i]);
 }
 
 /* ---- again ---------------------------------------------------------------------------------- */

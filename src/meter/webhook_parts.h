@@ -38,6 +38,7 @@ struct wr_webhook {
 
     /* The thread's. */
     struct wr_webhook_ends *ends; /* NULL: nowhere */
+    pthread_mutex_t turning;      /* of the database: held for a turn, or a pause */
     struct wr_database *database; /* NULL: not open */
     struct wr_post post[WR_WEBHOOK_KINDS][WR_POSTS];
     bool failing[WR_WEBHOOK_KINDS]; /* it was said */
@@ -70,5 +71,8 @@ void wr_post_free(struct wr_webhook *hook, struct wr_post *post);
 /* What there is to do by the database. |last|: nothing new is begun. True: more can be done at
  * once. */
 bool wr_webhook_turn(struct wr_webhook *hook, bool last);
+
+/* By whoever has |turning|. */
+void wr_webhook_close_database(struct wr_webhook *hook);
 
 #endif

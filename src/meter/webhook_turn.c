@@ -16,6 +16,8 @@
 #include "meter/upgrade.h"
 #include "meter/webhook_parts.h"
 
+#define DUE_AT_ONCE ((size_t)2 * WR_POSTS) /* half of them may be flying */
+
 static const char *const whom[WR_WEBHOOK_KINDS] = {
     [WR_ALERT_QUOTA] = "customers.webhook", [WR_ALERT_UPGRADE] = "customers.confirm_upgrade"};
 
@@ -233,14 +235,14 @@ static struct wr_post *free_post(struct wr_webhook *hook, unsigned kind)
 
 static int send_due(struct wr_webhook *hook, enum wr_alert_kind kind)
 {
-    struct wr_alert *due = malloc(2 * WR_POSTS * sizeof *due); /* half of them may be flying */
+    struct wr_alert *due = calloc(DUE_AT_ONCE, sizeof *due);
     struct wr_post *post = free_post(hook, kind);
     int found = 0;
 
     if (due == NULL)
         return WEIR_ENOMEM;
     if (post != NULL && hook->ends != NULL && hook->ends->end[kind].url != NULL)
-        found = wr_alerts_due(hook->database, kind, hook->options.now_ns(), due, 2 * WR_POSTS);
+        found = wr_alerts_due(hook->database, kind, hook->options.now_ns(), due, (int)DUE_AT_ONCE);
     for (int i = 0; i < found && post != NULL; i++) {
         if (is_known(hook, &due[i]))
             continue;
@@ -292,16 +294,20 @@ static int settle(struct wr_webhook *hook)
                             hook->options.context);
 }
 
+void wr_webhook_close_database(struct wr_webhook *hook)
+{
+    wr_database_close(hook->database);
+    hook->database = NULL;
+}
+
 /* The keeper says what is wrong with the disk; here it is only tried again. */
 static bool open_database(struct wr_webhook *hook)
 {
     const struct wr_database_options options = {.path = hook->path};
     struct wr_fault fault;
 
-    if (hook->database != NULL && wr_database_moved(hook->database)) {
-        wr_database_close(hook->database);
-        hook->database = NULL;
-    }
+    if (hook->database != NULL && wr_database_moved(hook->database))
+        wr_webhook_close_database(hook);
     return hook->database != NULL || wr_database_open(&hook->database, &options, &fault) == 0;
 }
 
@@ -324,14 +330,13 @@ static int work(struct wr_webhook *hook, bool last)
 
 bool wr_webhook_turn(struct wr_webhook *hook, bool last)
 {
-    int result;
+    int result = 0;
 
-    if (!open_database(hook))
-        return false;
-    result = work(hook, last);
-    if (result < 0 && result != WEIR_EBUSY && result != WEIR_EAGAIN) {
-        wr_database_close(hook->database);
-        hook->database = NULL;
-    }
+    (void)pthread_mutex_lock(&hook->turning);
+    if (open_database(hook))
+        result = work(hook, last);
+    if (result < 0 && result != WEIR_EBUSY && result != WEIR_EAGAIN)
+        wr_webhook_close_database(hook);
+    (void)pthread_mutex_unlock(&hook->turning);
     return result == 1;
 }

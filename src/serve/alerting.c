@@ -44,6 +44,13 @@ struct batch {
 
 /* ---- a batch -------------------------------------------------------------------------------- */
 
+static void destroy(struct batch *batch)
+{
+    (void)pthread_mutex_destroy(&batch->mutex);
+    (void)pthread_cond_destroy(&batch->ended);
+    free(batch);
+}
+
 static void leave(struct batch *batch)
 {
     bool last;
@@ -51,11 +58,8 @@ static void leave(struct batch *batch)
     (void)pthread_mutex_lock(&batch->mutex);
     last = --batch->holders == 0;
     (void)pthread_mutex_unlock(&batch->mutex);
-    if (!last)
-        return;
-    (void)pthread_mutex_destroy(&batch->mutex);
-    (void)pthread_cond_destroy(&batch->ended);
-    free(batch);
+    if (last)
+        destroy(batch);
 }
 
 /* One call less is under way. In the loop. */
@@ -232,9 +236,11 @@ void wr_alerting_ask(void *context, struct wr_alert_ask *asks, size_t count)
     if (asked)
         wr_worker_errand(alerting->worker, &batch->errand);
     (void)pthread_mutex_unlock(&alerting->mutex);
-    if (!asked)
-        leave(batch);
-    else if (wait(batch))
+    if (!asked) {
+        destroy(batch);
+        return;
+    }
+    if (wait(batch))
         for (size_t i = 0; i < count; i++)
             asks[i] = batch->question[i].ask;
     leave(batch);

@@ -129,6 +129,9 @@ class Shop(Door):
         text = self.admin("GET", "/metrics")[1]
         return float(next(l for l in text.splitlines() if l.startswith(name + " ")).rsplit(" ", 1)[1])
 
+    def counts(self, name, value):
+        wait_for(f"{name} {value}", lambda: self.metric(name) == value)
+
     def admin(self, method, path, body=None):
         connection = http.client.HTTPConnection(*self.daemon.address("admin"), timeout=20)
         connection.request(method, path, json.dumps(body) if body is not None else None)

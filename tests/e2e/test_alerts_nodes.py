@@ -5,8 +5,9 @@ import signal
 import pytest
 
 from hook_receiver import Receiver, Shop, hook
-from redis_servers import Redis
+from redis_servers import Redis, free_port
 from serving import wait_for
+from test_memcached import Memcached
 
 CLAIMING, WAITING, SENT, DEAD, ELSEWHERE, TOLD = range(6)
 LIMIT = ("name: monthly, shared: true, by: [customer], quota: {limit: 300, per: month, anchor: 15, alert_at: [50%, 80%, 100%]}")
@@ -26,17 +27,21 @@ def receiver():
 
 
 class Fleet:
-    def __init__(self, weir, folder, port, url, mode):
+    """|store|: of each node, by its number."""
+
+    def __init__(self, weir, folder, store, url, mode):
         self.weir, self.folder, self.nodes = weir, folder, []
-        self.options = {"limits": (LIMIT + mode,), "plans": "{free: {}, pro: {}}",
-                        "more": f'store: {{redis: {{url: "redis://127.0.0.1:{port}/0"}}, deadline: 5s}}\n'}
+        self.limits, self.store = (LIMIT + mode,), store
         self.hooks = hook(url)
         for i in range(3):
             (folder / f"node{i}").mkdir()
             self.nodes.append(self.start(i))
 
     def start(self, i):
-        return Shop(self.weir, self.folder / f"node{i}", self.hooks, **self.options)
+        node = Shop(self.weir, self.folder / f"node{i}", self.hooks, self.limits, plans="{free: {}, pro: {}}",
+                    more=f"store: {{{self.store(i)}, deadline: 5s}}\n")
+        node.counts("weir_store_up", 1)  # what is decided before is nothing that the store knows
+        return node
 
     def again(self, i):
         self.nodes[i] = self.start(i)
@@ -71,8 +76,8 @@ class Fleet:
 def fleet(weir, tmp_path, redis, receiver):
     fleets = []
 
-    def start(mode=""):
-        fleets.append(Fleet(weir, tmp_path, redis.port, receiver.url, mode))
+    def start(mode="", store=lambda i: f'redis: {{url: "redis://127.0.0.1:{redis.port}/0"}}'):
+        fleets.append(Fleet(weir, tmp_path, store, receiver.url, mode))
         return fleets[-1]
     yield start
     for made in fleets:
@@ -100,16 +105,32 @@ def test_one_event_a_threshold(fleet, receiver):
     for percent, states in nodes.states().items():
         assert states.count(SENT) == 1 and set(states) <= {SENT, ELSEWHERE}, (percent, states)
     for percent in (50, 80, 100):
-        wait_for("its metric", lambda: counted(nodes, percent) == 1)
+        wait_for("its metric", lambda p=percent: counted(nodes, p) == 1)
 
 
-def test_at_the_same_moment(fleet, receiver):
+def all_at_once(nodes, receiver):
     """All three see all thresholds reached at once."""
-    nodes = fleet()
     for node in nodes.nodes:
         assert node.use(100) == "allow"
     nodes.written(300)
     assert receiver.percents() == [50, 80, 100]
+
+
+def test_at_the_same_moment(fleet, receiver):
+    all_at_once(fleet(), receiver)
+
+
+def test_over_memcached(fleet, receiver):
+    with Memcached() as server:
+        all_at_once(fleet(store=lambda i: f'memcached: {{servers: ["127.0.0.1:{server.port}"]}}'), receiver)
+
+
+def test_over_a_ring(fleet, receiver):
+    peers = [f'"127.0.0.1:{free_port()}"' for _ in range(3)]
+    nodes = fleet(store=lambda i: f'ring: {{self: {peers[i]}, peers: [{", ".join(peers)}], password: a-secret-of-the-ring}}')
+    for node in nodes.nodes:
+        wait_for("they count with each other", lambda: node.metric("weir_store_nodes") == 3)
+    all_at_once(nodes, receiver)
 
 
 def test_killed_and_started_again(fleet, receiver):
