@@ -146,7 +146,7 @@ static int late_headers(struct wr_grpc *g, int32_t id)
 }
 
 /* Frames of streams that are over, of which nothing else is told; empty ones, and padded ones,
- * which may be: no client pads requests. */
+ * which may be: no client pads requests; and those of types that are not known here. */
 static int cb_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *hd, void *user)
 {
     if (hd->type == NGHTTP2_HEADERS)
@@ -158,7 +158,19 @@ static int cb_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *hd, 
                        (hd->flags & NGHTTP2_FLAG_PADDED) != 0
                    ? spend(user)
                    : 0;
-    return 0; /* unknown ones it does not tell of: they ask for nothing, and cost nothing */
+    return hd->type > NGHTTP2_CONTINUATION ? spend(user) : 0;
+}
+
+/* Of types beyond HTTP/2's own nghttp2 tells only those that somebody takes in. Nothing of them is
+ * wanted but that they are counted. */
+static int cb_unknown(nghttp2_session *session, void **payload, const nghttp2_frame_hd *hd,
+                      void *user)
+{
+    (void)session;
+    (void)hd;
+    (void)user;
+    *payload = NULL;
+    return NGHTTP2_ERR_CANCEL;
 }
 
 static int cb_begin_headers(nghttp2_session *session, const nghttp2_frame *frame, void *user)
@@ -307,6 +319,7 @@ static int make_session(struct wr_grpc *g)
     if (result != 0)
         return result;
     nghttp2_session_callbacks_set_on_begin_frame_callback(callbacks, cb_begin_frame);
+    nghttp2_session_callbacks_set_unpack_extension_callback(callbacks, cb_unknown);
     nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks, cb_begin_headers);
     nghttp2_session_callbacks_set_on_header_callback(callbacks, cb_header);
     nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, cb_data);
@@ -320,6 +333,8 @@ static int make_session(struct wr_grpc *g)
         nghttp2_option_set_stream_reset_rate_limit(option, RESETS_MAX, RESETS_MAX);
         nghttp2_option_set_max_outbound_ack(option, BUDGET_MAX + 1);
         nghttp2_option_set_max_send_header_block_length(option, WR_GRPC_HEADERS_MAX);
+        for (unsigned type = NGHTTP2_CONTINUATION + 1; type <= UINT8_MAX; type++)
+            nghttp2_option_set_user_recv_extension_type(option, (uint8_t)type);
         result = nghttp2_session_server_new2(&g->session, callbacks, g, option);
     }
     nghttp2_option_del(option);

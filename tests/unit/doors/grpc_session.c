@@ -200,6 +200,48 @@ static void a_flood_of_pings(void **state)
     close_pair(&p);
 }
 
+/* Frames of a type that HTTP/2 does not have; PRIORITY_UPDATE (RFC 9218) is one to nghttp2. */
+static void a_flood_of_unknown_frames(void **state)
+{
+    static const uint8_t frames[][9 + 7] = {
+        {0, 0, 7, 0x0a, 0, 0, 0, 0, 0, 'p', 'a', 'y', 'l', 'o', 'a', 'd'},
+        {0, 0, 7, 0x10, 0, 0, 0, 0, 0, 0, 0, 0, 1, 'u', '=', '1'},
+        {0, 0, 7, 0xff, 0xff, 0, 0, 0, 1, 'p', 'a', 'y', 'l', 'o', 'a', 'd'}};
+    (void)state;
+
+    for (size_t i = 0; i < 3; i++) {
+        struct pair p;
+        unsigned n = 0;
+        open_pair(&p);
+        assert_int_equal(exchange(&p, 4096), 0);
+        while (n < 5000 && wr_grpc_read(p.server, frames[i], sizeof frames[i], p.now) == 0)
+            n++;
+        assert_in_range(n, 1900, 2000);
+        assert_int_equal(p.goaway_error, NGHTTP2_ENHANCE_YOUR_CALM);
+        assert_int_equal(p.bad, 1);
+        close_pair(&p);
+    }
+}
+
+/* They are no reason to refuse who also asks. */
+static void an_unknown_frame_between_calls(void **state)
+{
+    static const uint8_t frame[] = {0, 0, 3, 0xbe, 1, 0, 0, 0, 0, 'x', 'y', 'z'};
+    struct pair p;
+    (void)state;
+
+    open_pair(&p);
+    for (unsigned i = 0; i < 3000; i++) {
+        struct body body = FRAMED("\0\0\0\0\1x");
+        (void)submit(&p, "/s/Ok", NULL, &body);
+        assert_int_equal(exchange(&p, 4096), 0);
+        for (size_t at = 0; at < sizeof frame; at++) /* in pieces */
+            assert_int_equal(wr_grpc_read(p.server, frame + at, 1, p.now), 0);
+    }
+    assert_int_equal(p.closed, 3000);
+    close_pair(&p);
+}
+
 static void rapid_resets(void **state)
 {
     struct pair p;
@@ -305,6 +347,8 @@ int main(void)
         cmocka_unit_test(a_deadline_that_has_passed),
         cmocka_unit_test(draining),
         cmocka_unit_test(a_flood_of_pings),
+        cmocka_unit_test(a_flood_of_unknown_frames),
+        cmocka_unit_test(an_unknown_frame_between_calls),
         cmocka_unit_test(rapid_resets),
         cmocka_unit_test(many_honest_calls),
         cmocka_unit_test(unfinished_questions_are_bounded),
