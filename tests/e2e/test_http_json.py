@@ -73,6 +73,11 @@ def test_nested_and_several(door):
 
 def test_any_method_and_both_spellings(door):
     assert ask(door, [("plan", "free")], method="PUT", hits_addend="2").json()["statuses"][0]["limitRemaining"] == 58
+    for method in "GET", "DELETE", "OPTIONS":  # POST is not missed, but the question
+        reply = door.ask(method, "/json")
+        assert (reply.status, reply.all("Allow"), reply.one("Content-Type")) == (400, [], "application/problem+json")
+    head = door.ask("HEAD", "/json")
+    assert (head.status, head.body) == (400, b"")
 
 
 def test_an_empty_key_is_refused_as_at_the_grpc_door(door):
