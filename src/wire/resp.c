@@ -64,16 +64,13 @@ static bool take_small(const char *bytes, size_t len, size_t *at, int64_t *numbe
     return true;
 }
 
-/* The number behind the type byte at |*at|, which moves behind its line. */
-static enum wr_resp_step take_number(const char *bytes, size_t len, size_t *at, int64_t *number)
+/* Any line with a number, or the start of one. */
+static enum wr_resp_step take_any(const char *bytes, size_t len, size_t *at, int64_t *number)
 {
     size_t start = *at + 1;
     size_t seen = wr_min_u64(len - start, NUMBER_LINE_MAX);
-    const char *end;
+    const char *end = memchr(bytes + start, '\r', seen);
 
-    if (take_small(bytes, len, at, number))
-        return WR_RESP_COMMAND;
-    end = memchr(bytes + start, '\r', seen);
     *number = 0;
     if (end == NULL)
         return seen < NUMBER_LINE_MAX ? WR_RESP_MORE : WR_RESP_BAD;
@@ -83,6 +80,12 @@ static enum wr_resp_step take_number(const char *bytes, size_t len, size_t *at, 
         return WR_RESP_BAD;
     *at = (size_t)(end - bytes) + 2;
     return WR_RESP_COMMAND;
+}
+
+/* The number behind the type byte at |*at|, which moves behind its line. */
+static enum wr_resp_step take_number(const char *bytes, size_t len, size_t *at, int64_t *number)
+{
+    return take_small(bytes, len, at, number) ? WR_RESP_COMMAND : take_any(bytes, len, at, number);
 }
 
 /* The bulk string at |*at|. */

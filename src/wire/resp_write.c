@@ -24,22 +24,34 @@ static void write_line(struct wr_resp_out *out, char type, const char *text)
     wr_resp_raw(out, "\r\n", 2);
 }
 
+static unsigned digits_of(uint64_t value)
+{
+    unsigned digits = 1;
+
+    for (; value >= 10; value /= 10)
+        digits++;
+    return digits;
+}
+
 static void write_number(struct wr_resp_out *out, char type, int64_t value)
 {
-    char text[WR_RESP_INTEGER_BYTES];
-    char *at = text + sizeof text;
     uint64_t rest = value < 0 ? -(uint64_t)value : (uint64_t)value;
+    unsigned digits = digits_of(rest);
+    size_t len = 3U + (value < 0 ? 1U : 0U) + digits; /* with the type and the end */
+    char *at = out->bytes + out->len;
 
-    *--at = '\n';
-    *--at = '\r';
-    do {
-        *--at = (char)('0' + rest % 10);
-        rest /= 10;
-    } while (rest > 0);
+    if (out->full || out->size - out->len < len) {
+        out->full = true;
+        return;
+    }
+    out->len += len;
+    *at++ = type;
     if (value < 0)
-        *--at = '-';
-    *--at = type;
-    wr_resp_raw(out, at, (size_t)(text + sizeof text - at));
+        *at++ = '-';
+    at[digits] = '\r';
+    at[digits + 1] = '\n';
+    for (; digits > 0; rest /= 10)
+        at[--digits] = (char)('0' + rest % 10);
 }
 
 void wr_resp_simple(struct wr_resp_out *out, const char *text)
