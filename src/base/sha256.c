@@ -32,7 +32,7 @@ static uint32_t load32(const unsigned char *p)
 static void expand(const unsigned char block[64], uint32_t w[64])
 {
     for (unsigned t = 0; t < 16; t++)
-        w[t] = load32(block + 4 * t);
+        w[t] = load32(block + (size_t)t * 4);
     for (unsigned t = 16; t < 64; t++) {
         uint32_t s0 = rotr(w[t - 15], 7) ^ rotr(w[t - 15], 18) ^ w[t - 15] >> 3;
         uint32_t s1 = rotr(w[t - 2], 17) ^ rotr(w[t - 2], 19) ^ w[t - 2] >> 10;

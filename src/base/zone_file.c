@@ -60,8 +60,8 @@ static size_t read_part(const unsigned char *p, size_t len, size_t moment_bytes,
         return 0;
     out->bytes = p + HEADER_BYTES;
     out->moment_bytes = moment_bytes;
-    need = c->time * (moment_bytes + 1) + c->type * 6 + c->chars + c->leap * (moment_bytes + 4) +
-           c->standard + c->utc;
+    need = c->time * (moment_bytes + 1) + (size_t)c->type * 6 + c->chars +
+           c->leap * (moment_bytes + 4) + c->standard + c->utc;
     return len - HEADER_BYTES >= need ? HEADER_BYTES + need : 0;
 }
 

@@ -137,7 +137,7 @@ static int64_t day_of_month_rule(const struct wr_zone_turn *rule, int year)
     for (int m = 1; m < rule->month; m++)
         first += days[m - 1] + (m == 2 && is_leap(year));
     /* 1970-01-01 was a Thursday, 4. Week 5 is the last one. */
-    day = (rule->weekday - (first + 4) % 7 + 7) % 7 + (rule->week - 1) * 7;
+    day = (rule->weekday - (first + 4) % 7 + 7) % 7 + (int64_t)(rule->week - 1) * 7;
     return first + (day >= length ? day - 7 : day);
 }
 

@@ -60,7 +60,7 @@ static char *read_whole(const char *path, size_t *len)
         error = EFBIG;
     if (in != NULL && in != stdin)
         (void)fclose(in);
-    if (error != 0) {
+    if (error != 0 || text == NULL) {
         free(text);
         errno = error;
         return NULL;

@@ -213,9 +213,9 @@ static const char *take_body(struct customer_call *call, const struct wr_custome
     call->has_tenant = body->tenant.ptr != NULL;
     call->has_value = body->value.ptr != NULL;
     call->anchor = (int)body->anchor;
-    call->partner = body->partner;
-    call->suspended = body->suspended;
-    call->make_key = body->key;
+    call->partner = (int)body->partner;
+    call->suspended = (int)body->suspended;
+    call->make_key = (int)body->key;
     *member = (struct weir_slice){"plan", 4};
     if (call->has_plan && !is_plan(call, call->plan))
         return "expected a plan of the policy";

@@ -27,18 +27,29 @@ const char *wr_date_text(int32_t day, char *out, size_t size)
     return out;
 }
 
+/* |n| digits, and nothing else. */
+static bool read_digits(const char *at, size_t n, unsigned *out)
+{
+    *out = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (at[i] < '0' || at[i] > '9')
+            return false;
+        *out = *out * 10 + (unsigned)(at[i] - '0');
+    }
+    return true;
+}
+
 bool wr_date_read(struct weir_slice text, bool month, int32_t *day)
 {
-    char copied[11], more;
     unsigned y, m, d = 1, again_month, again_day;
-    int year, fields;
+    int year;
 
-    if (text.len != (month ? 7 : 10) || memchr(text.ptr, '\0', text.len) != NULL)
+    if (text.len != (month ? 7 : 10) || text.ptr[4] != '-' || !read_digits(text.ptr, 4, &y) ||
+        !read_digits(text.ptr + 5, 2, &m))
         return false;
-    memcpy(copied, text.ptr, text.len);
-    copied[text.len] = '\0';
-    fields = sscanf(copied, "%4u-%2u-%2u%c", &y, &m, &d, &more);
-    if (fields != (month ? 2 : 3) || y < 1970 || m < 1 || m > 12 || d < 1 || d > 31)
+    if (!month && (text.ptr[7] != '-' || !read_digits(text.ptr + 8, 2, &d)))
+        return false;
+    if (y < 1970 || m < 1 || m > 12 || d < 1 || d > 31)
         return false;
     *day = wr_civil_day_of((int)y, m, d);
     wr_civil_date(*day, &year, &again_month, &again_day);

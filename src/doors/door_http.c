@@ -39,10 +39,9 @@ static void openapi(struct http_service *service, struct weir_slice peer,
 }
 
 static const struct http_route rows[] = {
-    {"POST", "/v1/check", http_check},    {"POST", "/v1/reserve", http_reserve},
-    {"POST", "/v1/settle", http_settle},  {"POST", "/v1/release", http_release},
-    {"GET", "/v1/usage", http_usage},
-    {"GET", "/v1/openapi.json", openapi},
+    {"POST", "/v1/check", http_check},   {"POST", "/v1/reserve", http_reserve},
+    {"POST", "/v1/settle", http_settle}, {"POST", "/v1/release", http_release},
+    {"GET", "/v1/usage", http_usage},    {"GET", "/v1/openapi.json", openapi},
 };
 static const struct http_routes routes = {rows, sizeof rows / sizeof *rows,
                                           "no such path; /v1/openapi.json says what there is"};

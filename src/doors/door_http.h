@@ -40,7 +40,8 @@ http_handler http_check, http_reserve, http_settle, http_release, http_auth, htt
 /* Room for the fields of |requests| requests at door->fields. False: out of memory. */
 bool http_fields_room(struct http_door *door, size_t requests);
 
-/* What the policy asks for of |request|'s own fields, into door->fields, which has room for them. */
+/* What the policy asks for of |request|'s own fields, into door->fields, which has room for them.
+ */
 void http_collect_fields(struct http_door *door, const struct wr_http_request *request);
 
 /* ---- door_http_check.c: questions of one body ------------------------------------------------ */
@@ -66,7 +67,7 @@ bool http_questions_read(struct http_questions *questions, enum wr_check_form fo
 
 /* Decide up to HTTP_BATCH more and write what is told of them to |out|, of HTTP_TOLD_BYTES, a comma
  * between. Returns the length. */
-#define HTTP_TOLD_BYTES (HTTP_BATCH * (WR_CHECK_ANSWER_MAX + 1U))
+#define HTTP_TOLD_BYTES ((size_t)HTTP_BATCH * (WR_CHECK_ANSWER_MAX + 1U))
 size_t http_questions_tell(struct http_questions *questions, char *out);
 
 /* ---- http_batch.c: long arrays --------------------------------------------------------------- */

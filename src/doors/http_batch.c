@@ -142,7 +142,7 @@ static void on_idle(uv_idle_t *idle)
 
     if (b->owner != NULL && !b->done)
         work(b);
-    if (b->done) {
+    if (b->owner != NULL && b->done) {
         b->owner->resume(b->owner->context); /* takes it, or is about to end */
         if (b->owner != NULL)
             end_work(b);

@@ -31,15 +31,24 @@ static void free_job(struct http_job *job)
     free(job);
 }
 
-static void leave(struct http_job *job)
+/* Out of its list, at |at|: nobody waits for it. */
+static struct http_job *take_out(struct http_job **at)
 {
-    struct http_job **at = &job->jobs->first;
+    struct http_job *job = *at;
 
-    while (*at != job)
-        at = &(*at)->next;
     *at = job->next;
     job->jobs->count--;
     job->asks = NULL;
+    return job;
+}
+
+/* The same; if its thread still works, it frees itself. */
+static void let_go(struct http_job **at)
+{
+    struct http_job *job = take_out(at);
+
+    if (job->done)
+        free_job(job);
 }
 
 static void on_work(uv_work_t *work)
@@ -64,14 +73,13 @@ static void on_worked(uv_work_t *work, int status)
 /* What was given out lies in memory of its job: until this door is asked something again. */
 static void free_consumed(struct http_jobs *jobs)
 {
-    struct http_job *next;
+    struct http_job **at = &jobs->first;
 
-    for (struct http_job *job = jobs->first; job != NULL; job = next) {
-        next = job->next;
-        if (job->consumed) {
-            leave(job);
-            free_job(job);
-        }
+    while (*at != NULL) {
+        if ((*at)->consumed)
+            free_job(take_out(at));
+        else
+            at = &(*at)->next;
     }
 }
 
@@ -139,20 +147,18 @@ void http_job_begin(struct http_jobs *jobs, struct http_service *service, http_w
 
 void http_jobs_abandon(struct http_jobs *jobs, const struct wr_asks *asks)
 {
-    struct http_job *next;
+    struct http_job **at = &jobs->first;
 
-    for (struct http_job *job = jobs->first; job != NULL; job = next) {
-        next = job->next;
-        if (job->asks != asks)
-            continue;
-        leave(job);
-        if (job->done)
-            free_job(job);
+    while (*at != NULL) {
+        if ((*at)->asks == asks)
+            let_go(at);
+        else
+            at = &(*at)->next;
     }
 }
 
 void http_jobs_free(struct http_jobs *jobs)
 {
     while (jobs->first != NULL)
-        http_jobs_abandon(jobs, jobs->first->asks);
+        let_go(&jobs->first);
 }

@@ -235,7 +235,7 @@ static_assert(offsetof(struct wr_node, next) == 60, "");
 static_assert(sizeof(struct wr_claim) == 8, "");
 static_assert(sizeof(struct wr_ban_record) == 256, "");
 static_assert(offsetof(struct wr_ban_record, text) == 16, "");
-static_assert(sizeof(struct wr_ban_text) == WR_BAN_TEXT_WORDS * 8, "");
+static_assert(sizeof(struct wr_ban_text) == WR_BAN_TEXT_WORDS * sizeof(uint64_t), "");
 static_assert(offsetof(struct wr_ban_text, kind) == 24, "");
 static_assert(offsetof(struct wr_ban_text, name) == 28, "");
 static_assert(offsetof(struct wr_ban_text, reason) == 92, "");
