@@ -12,10 +12,8 @@ typedef int open_fn(struct wr_backend *out, uv_loop_t *loop, const struct wr_pol
 
 /* A row a kind of store; NULL: not in this build. */
 static open_fn *const backends[] = {
-    [WR_STORE_REDIS] = wr_redis_open,
-    [WR_STORE_SENTINEL] = wr_redis_open,
-    [WR_STORE_CLUSTER] = wr_redis_open,
-    [WR_STORE_MEMCACHED] = wr_memcached_open,
+    [WR_STORE_REDIS] = wr_redis_open,   [WR_STORE_SENTINEL] = wr_redis_open,
+    [WR_STORE_CLUSTER] = wr_redis_open, [WR_STORE_MEMCACHED] = wr_memcached_open,
     [WR_STORE_RING] = wr_ring_open,
 };
 

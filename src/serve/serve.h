@@ -34,7 +34,7 @@ struct wr_handle {
     const char *admin_token;        /* from the policy or its file; NULL: none */
     const char *resp_password;      /* the same */
     /* private */
-    unsigned references;           /* atomic */
+    unsigned references; /* atomic */
     char *token_memory, *password_memory;
     struct wr_known *known; /* totals.c's; NULL: not known there */
 };

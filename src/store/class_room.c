@@ -26,8 +26,9 @@
 #include "store/list.h"
 #include "store/slot.h"
 
-#define ROUNDS_MAX 40 /* of emptying; each takes classes twice as large: 2^40 slots is any arena \
-                       */
+#define ROUNDS_MAX                                                                \
+    40 /* of emptying; each takes classes twice as large: 2^40 slots is any arena \
+        */
 
 struct look {
     struct wr_arena *arena;
