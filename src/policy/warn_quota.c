@@ -4,6 +4,7 @@
  */
 #include <string.h>
 
+#include "policy/customers.h"
 #include "policy/loader.h"
 #include "policy/quota.h"
 
@@ -140,6 +141,30 @@ static void warn_dead_ends(struct wr_loader *ld)
     }
 }
 
+/* A hook that no quota has anything for. */
+static void warn_silent_hooks(struct wr_loader *ld)
+{
+    const struct wr_policy *policy = ld->policy;
+    const struct wr_policy_customers *customers = policy->settings.customers;
+    const struct wr_yaml *node = ld->sections[WR_SECTION_CUSTOMERS];
+    bool alerts = false, upgrades = false;
+
+    if (customers == NULL)
+        return;
+    for (size_t i = 0; i < policy->limit_count; i++) {
+        const struct wr_policy_quota *quota = policy->limits[i].quota;
+        alerts = alerts || (quota != NULL && quota->alert_count > 0);
+        for (size_t plan = 0; quota != NULL && plan < policy->plan_count; plan++)
+            upgrades = upgrades || (!policy->limits[i].unlimited[plan] &&
+                                    quota->plan[plan].on_exceed == WR_EXCEED_UPGRADE);
+    }
+    if (customers->webhook.url != NULL && !alerts)
+        wr_warning(ld, place(node, "webhook"), "webhook is told nothing: no quota says alert_at");
+    if (customers->confirm_upgrade.url != NULL && !upgrades)
+        wr_warning(ld, place(node, "confirm_upgrade"),
+                   "confirm_upgrade is asked nothing: no quota says on_exceed: upgrade");
+}
+
 void wr_warn_quotas(struct wr_loader *ld)
 {
     const struct wr_policy *policy = ld->policy;
@@ -153,4 +178,5 @@ void wr_warn_quotas(struct wr_loader *ld)
             warn_same(ld, i);
     }
     warn_dead_ends(ld);
+    warn_silent_hooks(ld);
 }

@@ -112,6 +112,32 @@ static void test_what_plans_borrow(void **state)
     wr_policy_free(policy);
 }
 
+/* Hooks of a policy that has nothing for them, of one that has, and durations out of bounds. */
+static void test_hooks(void **state)
+{
+    static const char hooks[] =
+        HEAD "customers:\n  directory: /var/lib/weir\n  by: [api_key]\n"
+             "  webhook: {url: \"https://example.com/h\", secret: 0123456789abcdef}\n"
+             "  confirm_upgrade: {url: \"https://example.com/u\", secret: 0123456789abcdef}\n";
+    char text[1200];
+    (void)state;
+
+    (void)snprintf(
+        text, sizeof text,
+        "%slimits:\n" FLOOR "  - {name: q, by: [customer], quota: {limit: 9, per: day}}\n", hooks);
+    expect_warnings(text,
+                    "6:12: warning: webhook is told nothing: no quota says alert_at\n"
+                    "7:20: warning: confirm_upgrade is asked nothing: no quota says on_exceed: "
+                    "upgrade\n");
+    (void)snprintf(
+        text, sizeof text,
+        "%splans:\n  free: {quotas: {q: {limit: 9, on_exceed: upgrade}}, upgrade_to: pro}\n"
+        "  pro: {quotas: {q: 99}}\n"
+        "limits:\n" FLOOR "  - {name: q, by: [customer], quota: {per: day, alert_at: 80%%}}\n",
+        hooks);
+    expect_warnings(text, "");
+}
+
 static void test_the_section_customers(void **state)
 {
     struct wr_policy *policy = policy_of(
@@ -131,6 +157,8 @@ static void test_the_section_customers(void **state)
     assert_int_equal(customers->flush_ns, 250000000);
     assert_string_equal(customers->file, "/etc/weir/customers.yaml");
     assert_string_equal(customers->webhook.url, "https://example.com/h");
+    assert_true(customers->webhook.timeout_ns == 10 * WR_NS_PER_S);
+    assert_true(customers->webhook.give_up_ns == WR_NS_PER_DAY);
     assert_null(customers->confirm_upgrade.url);
     wr_policy_free(policy);
     policy = policy_of("version: 1\narena: {path: /run/weir/arena}\n"
@@ -415,6 +443,7 @@ int main(void)
         cmocka_unit_test(test_all_of_a_quota),
         cmocka_unit_test(test_plans_differ),
         cmocka_unit_test(test_what_plans_borrow),
+        cmocka_unit_test(test_hooks),
         cmocka_unit_test(test_the_section_customers),
         cmocka_unit_test(test_bad_values),
         cmocka_unit_test(test_what_does_not_go_together),
