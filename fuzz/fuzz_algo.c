@@ -104,9 +104,11 @@ static void check_take(const struct wr_limit *limit, uint64_t state, int64_t now
     MUST(again.retry_after_ns == out.retry_after_ns);
     if (now_ns < 0 || now_ns > WR_TIME_MAX_NS - out.retry_after_ns)
         return;
-    algo->take(limit, out.state, now_ns + out.retry_after_ns, cost, &then);
+    MUST(out.told ==
+         (limit->count_denied ? algo->force(limit, out.state, now_ns, cost) : out.state));
+    algo->take(limit, out.told, now_ns + out.retry_after_ns, cost, &then);
     MUST(then.allowed);
-    algo->take(limit, out.state, now_ns + out.retry_after_ns - 1, cost, &then);
+    algo->take(limit, out.told, now_ns + out.retry_after_ns - 1, cost, &then);
     MUST(!then.allowed);
 }
 

@@ -167,8 +167,8 @@ static void take_stamps(struct entry *entry, const struct wr_remote_charge *char
     else
         wr_sliding_log_take(limit, entry->count, charge->cost, take, &must_age);
     if (must_age > 0)
-        take->retry_after_ns =
-            wr_sliding_log_retry(limit, entry->stamps[must_age - 1].at_ns, now_ns);
+        take->retry_after_ns = wr_sliding_log_retry(
+            limit, must_age <= entry->count ? entry->stamps[must_age - 1].at_ns : now_ns, now_ns);
 }
 
 static void times_of_stamps(const struct entry *entry, struct wr_remote_charge *charge,

@@ -79,16 +79,21 @@ static void take(const struct wr_limit *limit, uint64_t state, int64_t now_ns, i
     int64_t left = wr_max_i64(0, limit->units - (int64_t)v.count);
 
     *out = (struct wr_take){.state = unchanged(limit, &v, state), .remaining = left};
+    out->told = out->state;
     if (cost <= left) {
         out->allowed = true;
         out->remaining = left - cost;
         if (cost > 0)
-            out->state = word(limit, v.window.index, v.count + (uint64_t)cost);
-    } else if (cost > limit->units) {
-        out->never = true;
-    } else {
-        out->retry_after_ns = v.window.end_ns - moment_ns;
+            out->state = out->told = word(limit, v.window.index, v.count + (uint64_t)cost);
+        return;
     }
+    if (limit->count_denied && limit->units > 0) { /* the window ends no later for that */
+        out->told = word(limit, v.window.index, wr_add_sat_u64(v.count, (uint64_t)cost));
+        out->remaining = wr_max_i64(0, left - cost);
+    }
+    out->never = cost > limit->units;
+    if (!out->never)
+        out->retry_after_ns = v.window.end_ns - moment_ns;
 }
 
 static uint64_t force(const struct wr_limit *limit, uint64_t state, int64_t now_ns, int64_t cost)

@@ -93,6 +93,17 @@ static int64_t remaining(const struct wr_limit *limit, uint64_t ahead)
     return (int64_t)(wr_monus_u64(queue_quanta(limit) + unit, ahead) / unit);
 }
 
+/* One cost may lead as far as it leads by itself; many small ones (count_denied) no further than a
+ * full queue and one window. */
+static uint64_t forced(const struct wr_limit *limit, uint64_t old, uint64_t now, int64_t cost)
+{
+    uint64_t spacing = spacing_quanta(limit, cost);
+    uint64_t most = now + queue_quanta(limit) + wr_max_u64(spacing, window_quanta(limit));
+    uint64_t departure = wr_min_u64(wr_max_u64(old & ~FAR, now) + spacing, most);
+
+    return departure <= (old & ~FAR) ? old : word(limit, departure, now);
+}
+
 static void take(const struct wr_limit *limit, uint64_t state, int64_t now_ns, int64_t cost,
                  struct wr_take *out)
 {
@@ -101,15 +112,18 @@ static void take(const struct wr_limit *limit, uint64_t state, int64_t now_ns, i
     uint64_t now = wr_scale_quanta(scale, moment_ns);
     uint64_t departure, delay, spacing;
 
-    *out = (struct wr_take){.state = state, .allowed = cost == 0, .never = cost > 0};
+    *out = (struct wr_take){.state = state, .told = state, .allowed = cost == 0, .never = cost > 0};
     if (limit->units == 0)
         return;
-    out->state = repaired(limit, state, now);
+    out->state = out->told = repaired(limit, state, now);
     out->never = false;
     departure = out->state & ~FAR;
     delay = wr_monus_u64(departure, now);
     out->allowed = delay <= queue_quanta(limit);
     if (!out->allowed) {
+        if (limit->count_denied)
+            out->told = forced(limit, out->state, now, cost);
+        departure = out->told & ~FAR;
         out->retry_after_ns = wr_bucket_wait_ns(scale, departure - queue_quanta(limit), moment_ns);
         return;
     }
@@ -118,23 +132,16 @@ static void take(const struct wr_limit *limit, uint64_t state, int64_t now_ns, i
     if (delay > 0)
         out->delay_ns = wr_bucket_wait_ns(scale, departure, moment_ns);
     if (cost > 0)
-        out->state = word(limit, now + delay + spacing, now);
+        out->state = out->told = word(limit, now + delay + spacing, now);
 }
 
-/* One cost may lead as far as it leads by itself; many small ones (count_denied) no further than a
- * full queue and one window. */
 static uint64_t force(const struct wr_limit *limit, uint64_t state, int64_t now_ns, int64_t cost)
 {
     uint64_t now = wr_scale_quanta(&limit->scale, wr_moment_ns(now_ns));
-    uint64_t old, departure, spacing, most;
 
     if (limit->units == 0 || cost == 0)
         return state;
-    old = repaired(limit, state, now);
-    spacing = spacing_quanta(limit, cost);
-    most = now + queue_quanta(limit) + wr_max_u64(spacing, window_quanta(limit));
-    departure = wr_min_u64(wr_max_u64(old & ~FAR, now) + spacing, most);
-    return departure <= (old & ~FAR) ? old : word(limit, departure, now);
+    return forced(limit, repaired(limit, state, now), now, cost);
 }
 
 /* Only what departs behind everybody can be taken back: where another departure has been promised

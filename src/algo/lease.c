@@ -97,7 +97,7 @@ static void take(const struct wr_limit *limit, uint64_t state, int64_t now_ns, i
     struct view v = view_at(state, moment_ns);
 
     (void)limit;
-    *out = (struct wr_take){.state = state, .never = true};
+    *out = (struct wr_take){.state = state, .told = state, .never = true};
     if (v.amount == 0)
         return;
     if (v.refused) {

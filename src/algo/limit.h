@@ -13,7 +13,8 @@
  *   4. A cost above the capacity is refused for ever (never), but for the leaky bucket, where a
  * cost only spaces what follows. A limit of 0 refuses every cost for ever.
  *   5. retry_after is the time until this cost would pass if nothing else came, rounded up, never
- * 0.
+ * 0. With count_denied what was refused is charged as well, so that a refusal tells of the state
+ * that it leaves (told): remaining, retry_after and the times.
  *   6. State 0 is a key never seen: nothing is used. No state with anything charged is 0.
  *   7. A stamp in the future stands still: by up to one window (a bucket's is the time it refills
  *      in), or WR_CLOCK_NOISE_NS if that is more, it is ordering noise; further, the clock was set
@@ -145,6 +146,8 @@ struct wr_take {
     int64_t delay_ns;       /* allowed: until the request may go */
     uint64_t state; /* to be stored if it differs from the one given: without a charge only where
                        the clock was set back */
+    uint64_t told;  /* whose times are to be told: |state|, or with count_denied, denied, what force
+                       makes of it */
 };
 
 struct wr_word_algo {

@@ -34,11 +34,21 @@ void wr_sliding_log_take(const struct wr_limit *limit, uint32_t live, int64_t co
     if (cost <= left) {
         out->allowed = true;
         out->remaining = left - cost;
-    } else if (cost > limit->units) {
-        out->never = true;
-    } else {
-        *must_age = (uint32_t)((int64_t)live + cost - limit->units);
+        return;
     }
+    if (limit->count_denied && limit->algo == WR_SLIDING_LOG) {
+        live += (uint32_t)wr_sliding_log_forced(limit, live, cost);
+        out->remaining = wr_max_i64(0, limit->units - (int64_t)live);
+    }
+    if (cost > limit->units)
+        out->never = true;
+    else
+        *must_age = (uint32_t)((int64_t)live + cost - limit->units);
+}
+
+int64_t wr_sliding_log_forced(const struct wr_limit *limit, uint32_t live, int64_t cost)
+{
+    return wr_min_i64(cost, wr_max_i64(0, 2 * limit->units - (int64_t)live));
 }
 
 int64_t wr_sliding_log_retry(const struct wr_limit *limit, int64_t stamp_ns, int64_t now_ns)

@@ -113,6 +113,12 @@ static int64_t wait_ns(const struct wr_limit *limit, const struct view *v, int64
     return v->window.start_ns + (int64_t)passes - moment_ns;
 }
 
+/* As word() stores it. */
+static void force_view(const struct wr_limit *limit, struct view *v, int64_t cost)
+{
+    v->current = wr_min_u64(wr_add_sat_u64(v->current, (uint64_t)cost), wr_count_max(limit));
+}
+
 /* left() is a whole number, so cost <= left iff est + cost <= N, without a rounding between. */
 static void take(const struct wr_limit *limit, uint64_t state, int64_t now_ns, int64_t cost,
                  struct wr_take *out)
@@ -122,18 +128,24 @@ static void take(const struct wr_limit *limit, uint64_t state, int64_t now_ns, i
     int64_t available = left(limit, &v);
 
     *out = (struct wr_take){.state = unchanged(limit, &v, state), .remaining = available};
+    out->told = out->state;
     if (cost <= available) {
         out->allowed = true;
         out->remaining = available - cost;
         if (cost > 0) {
             v.current += (uint64_t)cost;
-            out->state = word(limit, &v);
+            out->state = out->told = word(limit, &v);
         }
-    } else if (cost > limit->units) {
-        out->never = true;
-    } else {
-        out->retry_after_ns = wait_ns(limit, &v, moment_ns, cost);
+        return;
     }
+    if (limit->count_denied && limit->units > 0) {
+        force_view(limit, &v, cost);
+        out->told = word(limit, &v);
+        out->remaining = left(limit, &v);
+    }
+    out->never = cost > limit->units;
+    if (!out->never)
+        out->retry_after_ns = wait_ns(limit, &v, moment_ns, cost);
 }
 
 static uint64_t force(const struct wr_limit *limit, uint64_t state, int64_t now_ns, int64_t cost)
@@ -142,7 +154,7 @@ static uint64_t force(const struct wr_limit *limit, uint64_t state, int64_t now_
 
     if (cost == 0 || limit->units == 0)
         return unchanged(limit, &v, state);
-    v.current = wr_add_sat_u64(v.current, (uint64_t)cost);
+    force_view(limit, &v, cost);
     return word(limit, &v);
 }
 

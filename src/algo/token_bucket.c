@@ -50,6 +50,18 @@ static uint64_t repaired(const struct wr_limit *limit, uint64_t tat, uint64_t no
     return now + capacity;
 }
 
+/* Debt is what later charges wait for; two refills of it are as much as the word may say, or a key
+ * that is charged for refusals would never be let in again. */
+static uint64_t forced(const struct wr_limit *limit, uint64_t tat, uint64_t now, int64_t cost)
+{
+    uint64_t wanted = (uint64_t)wr_min_i64(cost, 2 * limit->burst) * limit->scale.unit;
+
+    if (wanted == 0)
+        return tat;
+    return wr_max_u64(tat,
+                      wr_min_u64(wr_max_u64(tat, now) + wanted, now + 2 * capacity_quanta(limit)));
+}
+
 static void take(const struct wr_limit *limit, uint64_t state, int64_t now_ns, int64_t cost,
                  struct wr_take *out)
 {
@@ -62,32 +74,27 @@ static void take(const struct wr_limit *limit, uint64_t state, int64_t now_ns, i
     bool never = cost > limit->burst;
     uint64_t wanted = never ? 0 : (uint64_t)cost * scale->unit;
 
-    *out = (struct wr_take){.state = tat};
+    *out = (struct wr_take){.state = tat, .told = tat};
     if (!never && tokens >= wanted) {
         out->allowed = true;
         out->remaining = (int64_t)((tokens - wanted) / scale->unit);
         if (cost > 0)
-            out->state = wr_max_u64(tat, now) + wanted;
+            out->state = out->told = wr_max_u64(tat, now) + wanted;
         return;
     }
-    out->remaining = (int64_t)(tokens / scale->unit);
+    if (limit->count_denied)
+        out->told = forced(limit, tat, now, cost);
+    out->remaining = (int64_t)(wr_monus_u64(capacity, wr_monus_u64(out->told, now)) / scale->unit);
     out->never = never;
     if (!never)
-        out->retry_after_ns = wr_bucket_wait_ns(scale, tat - (capacity - wanted), moment_ns);
+        out->retry_after_ns = wr_bucket_wait_ns(scale, out->told - (capacity - wanted), moment_ns);
 }
 
-/* Debt is what later charges wait for; two refills of it are as much as the word may say, or a key
- * that is charged for refusals would never be let in again. */
 static uint64_t force(const struct wr_limit *limit, uint64_t state, int64_t now_ns, int64_t cost)
 {
     uint64_t now = wr_scale_quanta(&limit->scale, wr_moment_ns(now_ns));
-    uint64_t capacity = capacity_quanta(limit);
-    uint64_t tat = repaired(limit, state, now, capacity);
-    uint64_t wanted = (uint64_t)wr_min_i64(cost, 2 * limit->burst) * limit->scale.unit;
 
-    if (wanted == 0)
-        return tat;
-    return wr_max_u64(tat, wr_min_u64(wr_max_u64(tat, now) + wanted, now + 2 * capacity));
+    return forced(limit, repaired(limit, state, now, capacity_quanta(limit)), now, cost);
 }
 
 /* d = how much later the bucket is full than it would be without the charge. It starts as |cost|

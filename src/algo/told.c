@@ -65,7 +65,7 @@ static void take(const struct wr_limit *limit, uint64_t state, int64_t now_ns, i
     (void)limit;
     (void)now_ns;
     (void)cost;
-    *out = (struct wr_take){.state = state, .never = true};
+    *out = (struct wr_take){.state = state, .told = state, .never = true};
 }
 
 static uint64_t force(const struct wr_limit *limit, uint64_t state, int64_t now_ns, int64_t cost)

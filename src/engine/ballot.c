@@ -5,6 +5,7 @@
  * queued behind cannot be given back. */
 #include "engine/ballot.h"
 
+#include "algo/sliding_log.h"
 #include "base/arith.h"
 #include "engine/ban.h"
 #include "policy/quota.h"
@@ -203,10 +204,49 @@ static void store_repairs(struct wr_engine *engine, struct wr_ballot *b, int64_t
     }
 }
 
+/* How long the same request must wait for charge |i|, which let it pass and is charged for the
+ * others' refusal: 0 where it would pass at once. Of a list the least that is certainly enough. */
+static int64_t wait_of(const struct wr_charge *charge, int64_t now)
+{
+    const struct wr_limit *limit = charge->limit;
+    struct wr_take again;
+
+    if (wr_limit_is_word(limit)) {
+        struct wr_limit once = *limit;
+        once.count_denied = 0; /* it is charged already */
+        wr_word_algo((enum wr_algo)limit->algo)
+            ->take(&once, charge->take.state, now, charge->cost, &again);
+        return again.retry_after_ns;
+    }
+    if (limit->algo == WR_CONCURRENCY || charge->take.remaining >= charge->cost)
+        return 0;
+    return wr_sliding_log_retry(limit, now, now);
+}
+
+static int64_t longest_wait(const struct wr_engine *engine, const struct wr_ballot *b, int64_t now)
+{
+    int64_t wait_ns = 0;
+
+    for (unsigned i = 0; i < b->count; i++) {
+        const struct wr_charge *charge = &b->charge[i];
+        if (is_here(b, i) && charge->limit->count_denied && charge->take.allowed &&
+            wr_ballot_enforced(engine, b, i) && !is_cell(b, i))
+            wait_ns = wr_max_i64(wait_ns, wait_of(charge, now));
+    }
+    return wait_ns;
+}
+
 void wr_ballot_refused(struct wr_engine *engine, struct wr_ballot *b, int64_t now)
 {
     store_repairs(engine, b, now);
     charge_denied(engine, b, now);
+}
+
+void wr_answer_denied(const struct wr_engine *engine, const struct wr_ballot *b, int64_t now,
+                      struct weir_answer *answer)
+{
+    if (answer->outcome == WEIR_DENY && answer->retry_after_ns != WEIR_NEVER)
+        answer->retry_after_ns = wr_max_i64(answer->retry_after_ns, longest_wait(engine, b, now));
 }
 
 void wr_ballot_verdict(const struct wr_engine *engine, const struct wr_ballot *b, unsigned i,

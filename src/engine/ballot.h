@@ -61,6 +61,11 @@ void wr_ballot_verdict(const struct wr_engine *engine, const struct wr_ballot *b
 /* Fill what |answer| says of the request as a whole from its verdicts. */
 void wr_answer_describe(struct weir_answer *answer, bool pass);
 
+/* Of an answer that was described as refused: let who waits as told not run into a limit that let
+ * this request pass, but says count_denied and so is charged for it. */
+void wr_answer_denied(const struct wr_engine *engine, const struct wr_ballot *b, int64_t now,
+                      struct weir_answer *answer);
+
 /* The head of an answer over what was selected, and no receipts. */
 void wr_answer_begin(const struct wr_selection *selection, int64_t now, struct weir_answer *answer);
 

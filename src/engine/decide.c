@@ -81,6 +81,8 @@ static void decide_prepared(struct wr_engine *engine, const struct weir_request 
     if (!pass && !request->peek)
         wr_ballot_refused(engine, b, now);
     wr_answer_describe(answer, pass);
+    if (!pass)
+        wr_answer_denied(engine, b, now, answer);
 }
 
 void wr_engine_decide(struct wr_engine *engine, const struct weir_request *request, int64_t now,

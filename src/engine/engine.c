@@ -212,7 +212,7 @@ void wr_bound_verdict(const struct wr_engine *engine, const struct wr_charge *ch
     out->remaining_units = take->remaining;
     out->retry_after_ns = take->never ? WEIR_NEVER : take->retry_after_ns;
     out->delay_ns = take->delay_ns;
-    out->priv[0] = word ? take->state : (uint64_t)charge->oldest_ns;
+    out->priv[0] = word ? take->told : (uint64_t)charge->oldest_ns;
     out->priv[1] = word ? 0 : (uint64_t)charge->newest_ns;
 }
 

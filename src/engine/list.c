@@ -53,22 +53,51 @@ static int open_list(struct wr_log *log, struct wr_arena *arena, const struct wr
     return wr_log_open(log, arena, charge->hash, charge->class_id, &worth, now);
 }
 
-/* A refusal's retry time when more than the oldest stamp must age: found by walking the locked
- * list. */
-static void find_retry(struct wr_arena *arena, struct wr_charge *charge, uint32_t must_age,
-                       int64_t now)
+/* Stamps that are charged to |charge| although it is refused. */
+static uint32_t stamps_forced(const struct wr_charge *charge, uint32_t live)
+{
+    if (charge->take.allowed || !charge->limit->count_denied || is_places(charge->limit))
+        return 0;
+    return (uint32_t)wr_sliding_log_forced(charge->limit, live, charge->cost);
+}
+
+/* The |k|-th oldest of the stamps there are, and behind them of those that a refusal adds. */
+static int64_t stamp_of(const struct wr_log *log, uint32_t k)
+{
+    int64_t now_stamp = log->now_ns - log->now_ns % log->tick_ns;
+
+    if (k < log->live)
+        return wr_log_stamp(log, k);
+    return log->live > 0 ? wr_max_i64(log->last_ns, now_stamp) : now_stamp;
+}
+
+/* Of a refusal, or a look at more than the limit holds: when to come back, and which stamps are
+ * spoken of, by the locked list. */
+static void tell(const struct wr_log *log, struct wr_charge *charge, uint32_t must_age, int64_t now)
+{
+    uint32_t live = log->live + stamps_forced(charge, log->live);
+    uint32_t more = (uint32_t)wr_max_i64(0, (int64_t)live - charge->limit->units); /* than fit */
+
+    charge->oldest_ns = live > 0 ? stamp_of(log, more < live ? more : live - 1) : 0;
+    charge->newest_ns = live > 0 ? stamp_of(log, live - 1) : 0;
+    if (must_age > 0)
+        charge->take.retry_after_ns =
+            wr_sliding_log_retry(charge->limit, stamp_of(log, must_age - 1), now);
+}
+
+/* A look that found |live| stamps cannot tell it all by the oldest and the newest. */
+static void look_closely(struct wr_arena *arena, struct wr_charge *charge, uint32_t must_age,
+                         int64_t now)
 {
     struct wr_log log;
-    int64_t stamp = charge->newest_ns; /* where the list cannot be walked: certainly enough */
 
-    if (must_age == 1) {
-        stamp = charge->oldest_ns;
-    } else if (open_list(&log, arena, charge, now) == 0) {
-        if (must_age <= log.live)
-            stamp = wr_log_stamp(&log, must_age - 1);
+    if (open_list(&log, arena, charge, now) == 0) {
+        tell(&log, charge, must_age, now);
         wr_log_close(&log);
+    } else if (must_age > 0) { /* the list cannot be walked: what is certainly enough */
+        int64_t stamp = stamps_forced(charge, 0) > 0 ? now : charge->newest_ns;
+        charge->take.retry_after_ns = wr_sliding_log_retry(charge->limit, stamp, now);
     }
-    charge->take.retry_after_ns = wr_sliding_log_retry(charge->limit, stamp, now);
 }
 
 void wr_list_evaluate(struct wr_arena *arena, struct wr_charge *charge, int64_t now)
@@ -79,8 +108,10 @@ void wr_list_evaluate(struct wr_arena *arena, struct wr_charge *charge, int64_t 
 
     charge->busy = false;
     take(charge, live, &must_age);
-    if (!charge->take.allowed && must_age > 0)
-        find_retry(arena, charge, must_age, now);
+    if (must_age == 1)
+        charge->take.retry_after_ns = wr_sliding_log_retry(charge->limit, charge->oldest_ns, now);
+    else if (must_age > 1 || live > charge->limit->units || stamps_forced(charge, live) > 0)
+        look_closely(arena, charge, must_age, now);
 }
 
 /* Decide by the locked list and append. */
@@ -91,11 +122,7 @@ static bool take_locked(struct wr_log *log, struct wr_charge *charge, int64_t no
 
     take(charge, log->live, &must_age);
     if (!charge->take.allowed) {
-        charge->oldest_ns = log->live > 0 ? wr_log_stamp(log, 0) : 0;
-        charge->newest_ns = log->live > 0 ? log->last_ns : 0;
-        if (must_age > 0 && must_age <= log->live)
-            charge->take.retry_after_ns =
-                wr_sliding_log_retry(charge->limit, wr_log_stamp(log, must_age - 1), now);
+        tell(log, charge, must_age, now);
         return false;
     }
     if (wr_log_append(log, stamps_of(charge->limit, charge->cost), stamp_ns) != 0) {
@@ -133,16 +160,15 @@ void wr_list_force(struct wr_arena *arena, const struct wr_charge *charge, int64
 {
     struct wr_log log;
     int64_t stamp;
-    uint32_t room;
+    int64_t more;
 
     if (is_places(charge->limit) || charge->cost == 0 || charge->limit->units == 0)
         return;
     if (open_list(&log, arena, charge, now) != 0)
         return;
-    /* At most twice the limit is ever held, so that memory stays bounded. */
-    room = (uint32_t)wr_max_i64(0, 2 * charge->limit->units - log.live);
-    if (room > 0)
-        (void)wr_log_append(&log, (uint32_t)wr_min_i64(room, charge->cost), &stamp);
+    more = wr_sliding_log_forced(charge->limit, log.live, charge->cost);
+    if (more > 0)
+        (void)wr_log_append(&log, (uint32_t)more, &stamp);
     wr_log_close(&log);
 }
 

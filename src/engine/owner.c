@@ -241,7 +241,7 @@ static void word_times(const struct part *part, int64_t now, struct wr_remote_ch
 {
     const struct wr_limit *limit = part->charge.limit;
     const struct wr_word_algo *algo = wr_word_algo((enum wr_algo)limit->algo);
-    uint64_t state = part->charge.take.state;
+    uint64_t state = part->charge.take.told;
     struct wr_take one;
 
     algo->times(limit, state, now, &out->next_ns, &out->reset_ns);

@@ -191,6 +191,8 @@ static void describe_here(struct beginning *b, struct weir_answer *answer, bool 
     }
     answer->count = count;
     wr_answer_describe(answer, pass);
+    if (!pass)
+        wr_answer_denied(b->engine, &p->ballot, b->now, answer);
 }
 
 /* ---- ask --------------------------------------------------------------------------------- */

@@ -149,6 +149,24 @@ static void store_verdict(const struct finishing *f, unsigned i, bool pass,
                                             : wr_max_i64(1, charge->retry_after_ns);
 }
 
+/* How long the same request must wait for limits of the store that let it pass and are charged for
+ * the others' refusal, as count_denied says. Until all is back, where one unit is not enough. */
+static int64_t store_wait_ns(const struct finishing *f)
+{
+    int64_t wait_ns = 0;
+
+    for (unsigned i = 0; i < f->p->ballot.count; i++) {
+        const struct wr_remote_charge *charge;
+        if (!f->done || !wr_bit(f->p->asked, i) || !enforced(f, i))
+            continue;
+        charge = charge_of(f, i);
+        if (charge->limit->count_denied && charge->limit->algo != WR_CONCURRENCY &&
+            charge->allowed && charge->remaining < charge->cost)
+            wait_ns = wr_max_i64(wait_ns, charge->cost == 1 ? charge->next_ns : charge->reset_ns);
+    }
+    return wait_ns;
+}
+
 /* The charges that were taken at the store and must go back, as the request is refused after all.
  */
 static uint32_t to_refund(const struct finishing *f)
@@ -288,6 +306,10 @@ uint32_t wr_engine_finish(struct wr_engine *engine, struct wr_pending *p,
     else if (!p->peek)
         wr_ballot_refused(engine, &p->ballot, now);
     wr_answer_describe(answer, pass);
+    if (!pass)
+        wr_answer_denied(engine, &p->ballot, now, answer);
+    if (!pass && answer->retry_after_ns != WEIR_NEVER)
+        answer->retry_after_ns = wr_max_i64(answer->retry_after_ns, store_wait_ns(&f));
     if (pass && !p->peek)
         wr_account_pass(engine, answer);
     return refund;

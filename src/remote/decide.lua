@@ -269,6 +269,19 @@ for i = 1, #KEYS do
       retry = tonumber(call('LINDEX', key, dead + live + cost - p1 - 1)) or 0
     end
     if live > 0 then oldest = tonumber(call('LINDEX', key, dead + math.max(0, live - p1))) or 0 else newest = 0 end
+    if not ok and flags % CALENDAR >= COUNT_DENIED then -- tell of it with what the refusal adds
+      local more = math.min(cost, math.max(0, 2 * p1 - live))
+      if more > 0 or live > 0 then
+        newest = more > 0 and math.max(now, newest) or newest
+        local first, must = live + more - p1, live + more + cost - p1 - 1
+        oldest = newest
+        if first < live then oldest = tonumber(call('LINDEX', key, dead + math.max(0, first))) or 0 end
+        if cost <= p1 then
+          retry = newest
+          if must < live then retry = tonumber(call('LINDEX', key, dead + must)) or 0 end
+        end
+      end
+    end
     reply[at + 2], reply[at + 3], reply[at + 4], reply[at + 5] = live, retry, oldest, newest
     ttl[i] = math.floor((math.max(now, newest) + p2 - now) / 1000) + 1 + slack
     local push = {cost, string.format('%.0f', math.max(now, newest)), dead, live, wrong}

@@ -253,7 +253,8 @@ void wr_mc_charge_judge(struct wr_mc_charge *charge, unsigned nodes, int64_t now
         algo->take(&charge->limit, take.state, now_ns, asked->granted, &lease);
         charge->left = lease.state;
     }
-    algo->times(&charge->limit, charge->left, now_ns, &asked->next_ns, &asked->reset_ns);
+    algo->times(&charge->limit, take.allowed ? charge->left : take.told, now_ns, &asked->next_ns,
+                &asked->reset_ns);
     asked->receipt[0] = count ? charge->index : charge->left;
     asked->receipt[1] = 0;
     charge->stored = count || charge->left == charge->word;

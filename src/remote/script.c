@@ -121,8 +121,7 @@ static bool put_parameters(struct wr_script_args *args, const struct wr_remote_c
         p[3] = limit->burst * ticks.unit;
         if (limit->algo == WR_LEAKY_BUCKET) {
             p[2] = limit->units == 0 ? -1 : limit->burst * ticks.unit;
-            p[3] =
-                wr_min_i64(limit->window_ns / WR_NS_PER_US, WR_TICKS_MAX / ticks.rate) * ticks.rate;
+            p[3] = wr_script_window_ticks(limit, &ticks);
         }
     } else if (limit->window_ns % WR_NS_PER_US != 0) {
         return false;

@@ -19,6 +19,11 @@
 
 #define SPACING_MAX_US (WR_WINDOW_MAX_NS / WR_NS_PER_US)
 
+int64_t wr_script_window_ticks(const struct wr_limit *limit, const struct wr_ticks *ticks)
+{
+    return wr_min_i64(limit->window_ns / WR_NS_PER_US, WR_TICKS_MAX / ticks->rate) * ticks->rate;
+}
+
 int64_t wr_script_capacity(const struct wr_limit *limit, int64_t ttl_ns)
 {
     return wr_limit_capacity(limit) - wr_leasing_reserve(limit, ttl_ns);
@@ -50,6 +55,14 @@ static void bucket_times(struct wr_remote_charge *charge, const struct wr_ticks 
     charge->reset_ns = wait_ns(ticks, debt);
 }
 
+/* As the script has it with count_denied: |wanted| more, but not above |most|. */
+static wr_u128 forced(wr_u128 debt, wr_u128 wanted, wr_u128 most)
+{
+    wr_u128 far = debt + wanted < most ? debt + wanted : most;
+
+    return far > debt ? far : debt;
+}
+
 static bool token_bucket(struct wr_remote_charge *charge, const struct wr_ticks *ticks,
                          wr_u128 debt)
 {
@@ -64,6 +77,8 @@ static bool token_bucket(struct wr_remote_charge *charge, const struct wr_ticks 
     if (charge->allowed) {
         debt += taken;
     } else {
+        if (charge->limit->count_denied)
+            debt = forced(debt, wanted, 2 * unit * (uint64_t)charge->limit->burst);
         charge->never = charge->cost > units;
         charge->retry_after_ns = charge->never ? 0 : wait_ns(ticks, debt + wanted - capacity);
     }
@@ -96,6 +111,11 @@ static bool leaky_bucket(struct wr_remote_charge *charge, const struct wr_ticks 
         return true;
     }
     if (!charge->allowed) {
+        if (charge->limit->count_denied) {
+            wr_u128 window = (wr_u128)(uint64_t)wr_script_window_ticks(charge->limit, ticks);
+            wr_u128 more = spacing(ticks, charge->cost);
+            debt = forced(debt, more, queue + (more > window ? more : window));
+        }
         charge->retry_after_ns = wait_ns(ticks, debt - queue);
     } else {
         charge->delay_ns = debt > 0 ? wait_ns(ticks, debt) : 0;
@@ -160,7 +180,7 @@ bool wr_script_window(struct wr_remote_charge *charge, const int64_t *field, int
     charge->receipt[0] = (uint64_t)field[1];
     charge->lease_ns =
         charge->granted > 0 ? wr_max_i64(0, wr_min_i64(charge->ttl_ns, end_ns - now_ns)) : 0;
-    algo->times(limit, out.state, now_ns, &charge->next_ns, &charge->reset_ns);
+    algo->times(limit, out.told, now_ns, &charge->next_ns, &charge->reset_ns);
     return true;
 }
 
@@ -192,6 +212,8 @@ bool wr_script_stamps(struct wr_remote_charge *charge, const int64_t *field, int
         next_us = live == 0 ? last_us : next_us;
         live++;
     }
+    if (!charge->allowed && !places && limit->count_denied)
+        live += (uint32_t)wr_sliding_log_forced(limit, live, charge->cost);
     charge->receipt[0] = (uint64_t)last_us;
     if (live > 0) {
         charge->next_ns = wr_sliding_log_retry(limit, next_us * WR_NS_PER_US, now_ns);

@@ -36,8 +36,9 @@ static void take_stamps(struct run *run, const struct wr_limit *limit, int64_t n
         wr_concurrency_take(limit, run->live, cost == 0, out, &must_age);
     else
         wr_sliding_log_take(limit, run->live, cost, out, &must_age);
-    if (must_age > 0)
-        out->retry_after_ns = wr_sliding_log_retry(limit, run->stamps[must_age - 1], now);
+    if (must_age > 0) /* behind what lives lies what the refusal adds */
+        out->retry_after_ns = wr_sliding_log_retry(
+            limit, must_age <= run->live ? run->stamps[must_age - 1] : now, now);
     if (out->allowed || limit->count_denied)
         append(run, now, places && cost > 0 ? 1 : cost);
 }

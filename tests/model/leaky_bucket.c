@@ -16,7 +16,8 @@ struct subject {
     struct promises model;
 };
 
-static struct subject start(struct schedule *s)
+/* |denied|: trying is charged. */
+static struct subject start(struct schedule *s, bool denied)
 {
     struct subject t = {.state = 0};
     int64_t units, window_ns;
@@ -24,7 +25,7 @@ static struct subject start(struct schedule *s)
     do {
         schedule_rate(s, WR_RATE_UNITS_MAX, &units, &window_ns);
     } while (wr_limit_make(&t.limit, WR_LEAKY_BUCKET, units, window_ns, schedule_below(s, 8),
-                           false) != NULL);
+                           denied) != NULL);
     t.now_ns = schedule_start_ns(s);
     t.early_ns = t.limit.scale.den == 1 ? 0 : EARLY_NS;
     t.model = (struct promises){units, window_ns, t.limit.burst};
@@ -55,17 +56,40 @@ static void check_delay(struct schedule *s, const struct subject *t, int64_t del
     CHECK(s, delay_ns + t->early_ns >= exact_ns);
 }
 
+/* Trying leads no further than a full queue and a window, or the cost's own way: the model does not
+ * know what is cut there. */
+static bool is_cut(const struct subject *t, int64_t cost)
+{
+    const struct promises *m = &t->model;
+    i128 ahead = next_departure(m, t->now_ns) - (i128)t->now_ns * m->units;
+    i128 most = m->queue + (cost > m->units ? cost : m->units);
+
+    return ahead + (i128)cost * m->window_ns > most * m->window_ns - 2 * EARLY_NS * m->units;
+}
+
+/* Trying is charged. */
+static void charge_denied(struct schedule *s, struct subject *t, int64_t cost, uint64_t told)
+{
+    CHECK(s, told == wr_leaky_bucket.force(&t->limit, t->state, t->now_ns, cost));
+    t->state = told;
+    promise(&t->model, t->now_ns, cost);
+}
+
 static int64_t decide(struct schedule *s, struct subject *t, int64_t cost)
 {
     struct wr_take out;
     uint64_t before = t->state;
 
+    if (t->limit.count_denied && is_cut(t, cost))
+        cost = 0;
     wr_leaky_bucket.take(&t->limit, t->state, t->now_ns, cost, &out);
     if (promises_pass(&t->model, t->now_ns))
         CHECK(s, out.allowed);
     CHECK(s, !out.never);
     if (!out.allowed) {
         CHECK(s, out.state == before && out.delay_ns == 0 && out.remaining == 0);
+        if (t->limit.count_denied && cost > 0)
+            charge_denied(s, t, cost, out.told);
         check_retry(s, t, out.retry_after_ns);
         return out.retry_after_ns;
     }
@@ -96,7 +120,7 @@ static void departures_are_those_of_a_list(void **state)
 
     (void)state;
     for (s.round = 0; s.round < 2500; s.round++) {
-        struct subject t = start(&s);
+        struct subject t = start(&s, schedule_one_in(&s, 3));
         int64_t unit_ns = t.limit.window_ns / t.limit.units, moment = 1;
 
         for (s.step = 0; s.step < PROMISED_MAX - 10 && t.now_ns < WR_TIME_MAX_NS / 2; s.step++) {
@@ -115,7 +139,7 @@ static void a_burst_departs_at_exact_distances(void **state)
 
     (void)state;
     for (s.round = 0; s.round < 300; s.round++) {
-        struct subject t = start(&s);
+        struct subject t = start(&s, false);
         struct wr_take out;
         int64_t queue = 1 + schedule_below(&s, 5000);
 
@@ -140,7 +164,7 @@ static void give_backs_are_exact_or_nothing(void **state)
 
     (void)state;
     for (s.round = 0; s.round < 20000; s.round++) {
-        struct subject t = start(&s);
+        struct subject t = start(&s, false);
         int64_t unit_ns = t.limit.window_ns / t.limit.units;
         int64_t cost = wr_max_i64(1, cost_for(&s, &t));
         uint64_t receipt, before;
@@ -175,7 +199,7 @@ static void a_clock_that_jumps_gains_nothing(void **state)
 
     (void)state;
     for (s.round = 0; s.round < 2000; s.round++) {
-        struct subject t = start(&s);
+        struct subject t = start(&s, false);
         int64_t unit_ns = t.limit.window_ns / t.limit.units + 1;
         int64_t queue_ns = t.limit.burst * unit_ns;
         i128 admitted = 0, ahead = 0;

@@ -15,13 +15,13 @@ struct subject {
     int64_t now_ns;
 };
 
-static void start(struct schedule *s, struct subject *t, enum wr_algo algo)
+static void start(struct schedule *s, struct subject *t, enum wr_algo algo, bool denied)
 {
     int64_t units, window_ns;
 
     do {
         schedule_rate(s, 60, &units, &window_ns);
-    } while (wr_limit_make(&t->limit, algo, units, window_ns, -1, false) != NULL);
+    } while (wr_limit_make(&t->limit, algo, units, window_ns, -1, denied) != NULL);
     t->now_ns = schedule_start_ns(s);
     t->count = 0;
 }
@@ -44,8 +44,9 @@ static void take(const struct subject *t, int64_t now_ns, int64_t cost, struct w
     else
         wr_sliding_log_take(&t->limit, live, cost, out, &must_age);
     if (must_age > 0)
-        out->retry_after_ns =
-            wr_sliding_log_retry(&t->limit, t->stamps[t->count - live + must_age - 1], now_ns);
+        out->retry_after_ns = wr_sliding_log_retry(
+            &t->limit, must_age <= live ? t->stamps[t->count - live + must_age - 1] : now_ns,
+            now_ns);
 }
 
 static int64_t decide(struct schedule *s, struct subject *t, int64_t cost)
@@ -60,12 +61,18 @@ static int64_t decide(struct schedule *s, struct subject *t, int64_t cost)
     if (out.allowed) {
         for (int64_t i = 0; i < taken && t->count < STAMPS_MAX; i++)
             t->stamps[t->count++] = t->now_ns;
-    } else if (!out.never) {
-        CHECK(s, out.retry_after_ns > 0);
-        take(t, t->now_ns + out.retry_after_ns, cost, &then);
-        CHECK(s, then.allowed);
-        take(t, t->now_ns + out.retry_after_ns - 1, cost, &then);
-        CHECK(s, !then.allowed);
+    } else {
+        if (t->limit.count_denied) /* trying is charged, up to twice the limit */
+            for (int64_t i = 0; i < cost && t->count < STAMPS_MAX; i++)
+                if (live_at(t, t->now_ns) < 2 * t->limit.units)
+                    t->stamps[t->count++] = t->now_ns;
+        CHECK(s, out.never == (out.retry_after_ns == 0));
+        if (!out.never) {
+            take(t, t->now_ns + out.retry_after_ns, cost, &then);
+            CHECK(s, then.allowed);
+            take(t, t->now_ns + out.retry_after_ns - 1, cost, &then);
+            CHECK(s, !then.allowed);
+        }
     }
     CHECK(s, out.remaining == wr_max_i64(0, t->limit.units - live_at(t, t->now_ns)));
     return out.retry_after_ns;
@@ -78,14 +85,16 @@ static void no_window_holds_more_than_the_limit(void **state)
 
     (void)state;
     for (s.round = 0; s.round < 400; s.round++) {
+        bool denied = schedule_one_in(&s, 3);
         int64_t moment = 1;
 
-        start(&s, &t, WR_SLIDING_LOG);
+        start(&s, &t, WR_SLIDING_LOG, denied);
         for (s.step = 0; s.step < 150; s.step++) {
             t.now_ns += schedule_step_ns(&s, t.limit.window_ns / 2 + 1, 1, moment);
             moment = decide(&s, &t, schedule_cost(&s, t.limit.units));
         }
-        for (unsigned i = 0; i < t.count; i++) { /* a window that begins with each stamp */
+        for (unsigned i = 0; i < t.count && !denied;
+             i++) { /* a window that begins with each stamp */
             int64_t sum = 0;
             for (unsigned j = i; j < t.count; j++)
                 sum += t.stamps[j] - t.stamps[i] < t.limit.window_ns ? 1 : 0;
@@ -105,7 +114,7 @@ static void no_more_are_in_flight_than_there_are_places(void **state)
     for (s.round = 0; s.round < 1500; s.round++) {
         int64_t moment = 1;
 
-        start(&s, &t, WR_CONCURRENCY);
+        start(&s, &t, WR_CONCURRENCY, false);
         for (s.step = 0; s.step < 150; s.step++) {
             t.now_ns += schedule_step_ns(&s, t.limit.window_ns / 3 + 1, 1, moment);
             if (t.count > 0 && schedule_one_in(&s, 3)) { /* a release: its stamp is removed */

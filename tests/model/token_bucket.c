@@ -16,7 +16,8 @@ struct subject {
     int64_t early_ns;
 };
 
-static struct subject start(struct schedule *s)
+/* |denied|: trying is charged. */
+static struct subject start(struct schedule *s, bool denied)
 {
     struct subject t = {.state = 0};
     int64_t units, window_ns, burst = -1;
@@ -25,7 +26,7 @@ static struct subject start(struct schedule *s)
         schedule_rate(s, WR_RATE_UNITS_MAX, &units, &window_ns);
         if (schedule_one_in(s, 2))
             burst = 1 + schedule_below(s, schedule_one_in(s, 4) ? 1000000 : 20);
-    } while (wr_limit_make(&t.limit, WR_TOKEN_BUCKET, units, window_ns, burst, false) != NULL);
+    } while (wr_limit_make(&t.limit, WR_TOKEN_BUCKET, units, window_ns, burst, denied) != NULL);
     t.now_ns = schedule_start_ns(s);
     t.early_ns = t.limit.scale.den == 1 ? 0 : EARLY_NS;
     t.model = (struct level){units, window_ns, t.limit.burst,
@@ -70,6 +71,11 @@ static int64_t decide(struct schedule *s, struct subject *t, int64_t cost, bool 
             spend(&t->model, t->now_ns, cost);
     } else {
         CHECK(s, t->state == before);
+        if (t->limit.count_denied && cost > 0) {
+            t->state = wr_token_bucket.force(&t->limit, t->state, t->now_ns, cost);
+            CHECK(s, out.told == t->state);
+            spend_by_force(&t->model, t->now_ns, cost);
+        }
         if (!out.never)
             check_retry(s, t, cost, out.retry_after_ns);
     }
@@ -84,7 +90,7 @@ static void decisions_are_those_of_a_level_that_drips(void **state)
 
     (void)state;
     for (s.round = 0; s.round < 20000; s.round++) {
-        struct subject t = start(&s);
+        struct subject t = start(&s, schedule_one_in(&s, 3));
         int64_t unit_ns = t.limit.window_ns / t.limit.units, moment = 1;
         bool allowed;
 
@@ -110,7 +116,7 @@ static void no_interval_holds_more_than_the_bound(void **state)
     (void)state;
     for (s.round = 0; s.round < 3000; s.round++) {
         int64_t at[ADMITTED_MAX], cost[ADMITTED_MAX], moment = 1;
-        struct subject t = start(&s);
+        struct subject t = start(&s, false);
         int64_t unit_ns = t.limit.window_ns / t.limit.units;
         unsigned n = 0;
 
@@ -143,7 +149,7 @@ static void give_backs_never_give_too_much(void **state)
 
     (void)state;
     for (s.round = 0; s.round < 20000; s.round++) {
-        struct subject t = start(&s);
+        struct subject t = start(&s, false);
         int64_t unit_ns = t.limit.window_ns / t.limit.units;
         int64_t cost = 1 + schedule_below(&s, t.limit.burst), left;
         bool allowed, alone = true;
@@ -182,7 +188,7 @@ static void a_change_keeps_the_units_used(void **state)
 
     (void)state;
     for (s.round = 0; s.round < 20000; s.round++) {
-        struct subject old = start(&s), t = start(&s);
+        struct subject old = start(&s, false), t = start(&s, false);
         bool allowed;
         i128 debt, expected;
         struct wr_take out;
@@ -212,7 +218,7 @@ static void a_clock_that_jumps_gains_nothing(void **state)
 
     (void)state;
     for (s.round = 0; s.round < 2000; s.round++) {
-        struct subject t = start(&s);
+        struct subject t = start(&s, false);
         int64_t refill = (int64_t)((i128)t.limit.burst * t.limit.window_ns / t.limit.units) + 1;
         i128 admitted = 0, ahead = 0;
 

@@ -14,7 +14,8 @@ struct subject {
     int64_t now_ns;
 };
 
-static struct subject start(struct schedule *s, bool sliding)
+/* |denied|: trying is charged. */
+static struct subject start(struct schedule *s, bool sliding, bool denied)
 {
     struct subject t = {.state = 0};
     enum wr_algo algo = sliding ? WR_SLIDING_WINDOW : WR_FIXED_WINDOW;
@@ -23,7 +24,7 @@ static struct subject start(struct schedule *s, bool sliding)
     do {
         schedule_rate(s, sliding ? WR_SLIDING_WINDOW_UNITS_MAX : WR_FIXED_WINDOW_UNITS_MAX, &units,
                       &window_ns);
-    } while (wr_limit_make(&t.limit, algo, units, window_ns, -1, false) != NULL);
+    } while (wr_limit_make(&t.limit, algo, units, window_ns, -1, denied) != NULL);
     t.algo = wr_word_algo(algo);
     t.now_ns = schedule_start_ns(s);
     t.model = (struct charges){
@@ -86,15 +87,37 @@ static void check_used(struct schedule *s, const struct subject *t)
         CHECK(s, used * whole >= exact << 32 && (used - 1) * whole < exact << 32);
 }
 
+/* Does the word hold the counts of |m| at |now_ns|, and not only "this or more"? */
+static bool holds(const struct wr_limit *limit, const struct charges *m, int64_t now_ns)
+{
+    int64_t window = window_at(m, now_ns), most = (INT64_C(1) << limit->count_bits) - 1;
+
+    return charged_in(m, window) < most && charged_in(m, window - 1) < most;
+}
+
+/* Trying is charged, as far as the word can count. */
+static void charge_denied(struct schedule *s, struct subject *t, int64_t cost, uint64_t told)
+{
+    uint64_t forced = t->algo->force(&t->limit, t->state, t->now_ns, cost);
+
+    CHECK(s, told == forced);
+    charge(&t->model, t->now_ns, cost);
+    t->state = forced;
+}
+
 static int64_t decide(struct schedule *s, struct subject *t, int64_t cost, bool *allowed)
 {
-    struct charges *m = &t->model;
+    struct charges *m = &t->model, after;
     bool moved = m->newest != NEVER_SEEN && !stands_still(m, t->now_ns) &&
                  m->newest > t->now_ns / m->window_ns;
     uint64_t before = t->state;
     struct wr_take out;
 
     set_back(m, t->now_ns);
+    after = *m;
+    charge(&after, t->now_ns, cost);
+    if (t->limit.count_denied && !holds(&t->limit, &after, t->now_ns))
+        cost = 0;
     t->algo->take(&t->limit, t->state, t->now_ns, cost, &out);
     CHECK(s, out.allowed == charges_pass(m, t->now_ns, cost));
     CHECK(s, out.never == (cost > t->limit.units));
@@ -105,6 +128,8 @@ static int64_t decide(struct schedule *s, struct subject *t, int64_t cost, bool 
         CHECK(s, moved || out.state == before);
     if (out.allowed)
         charge(m, t->now_ns, cost);
+    else if (t->limit.count_denied)
+        charge_denied(s, t, cost, out.told);
     CHECK(s, out.remaining == room(m, t->now_ns));
     CHECK(s, (out.retry_after_ns == 0) == (out.allowed || out.never));
     if (out.retry_after_ns > 0)
@@ -120,14 +145,6 @@ static void look(struct subject *t)
     t->algo->take(&t->limit, t->state, t->now_ns, 0, &out);
     t->state = out.state;
     set_back(&t->model, t->now_ns);
-}
-
-/* Does the word hold the counts of |m| at |now_ns|, and not only "this or more"? */
-static bool holds(const struct wr_limit *limit, const struct charges *m, int64_t now_ns)
-{
-    int64_t window = window_at(m, now_ns), most = (INT64_C(1) << limit->count_bits) - 1;
-
-    return charged_in(m, window) < most && charged_in(m, window - 1) < most;
 }
 
 /* Above N, but within what the word can count. */
@@ -192,7 +209,8 @@ static void change_units(struct schedule *s, struct subject *t)
     int64_t units = 1 + schedule_below(s, 2 * old.units);
 
     look(t);
-    if (wr_limit_make(&t->limit, (enum wr_algo)old.algo, units, old.window_ns, -1, false) != NULL ||
+    if (wr_limit_make(&t->limit, (enum wr_algo)old.algo, units, old.window_ns, -1,
+                      old.count_denied) != NULL ||
         !holds(&t->limit, &t->model, t->now_ns)) {
         t->limit = old;
         return;
@@ -207,7 +225,7 @@ static void run(bool sliding, bool jumping)
     struct schedule s = schedule_start();
 
     for (s.round = 0; s.round < 3000; s.round++) {
-        struct subject t = start(&s, sliding);
+        struct subject t = start(&s, sliding, schedule_one_in(&s, 3));
         int64_t unit_ns = t.limit.window_ns / t.limit.units, moment = 1;
         bool allowed;
 
@@ -216,7 +234,7 @@ static void run(bool sliding, bool jumping)
             advance(&t, jumping && schedule_one_in(&s, 3) ? -step : step);
             if (schedule_one_in(&s, 20))
                 force(&s, &t);
-            if (!jumping && schedule_one_in(&s, 20))
+            if (!jumping && !t.limit.count_denied && schedule_one_in(&s, 20))
                 give_back(&s, &t);
             if (schedule_one_in(&s, 20))
                 change_units(&s, &t);
@@ -261,7 +279,7 @@ static void no_interval_holds_more_than_the_bound(void **state)
     for (s.round = 0; s.round < 2000; s.round++) {
         int64_t at[CHARGES_MAX], cost[CHARGES_MAX], moment = 1;
         bool sliding = schedule_one_in(&s, 2);
-        struct subject t = start(&s, sliding);
+        struct subject t = start(&s, sliding, false);
         unsigned n = 0;
 
         for (s.step = 0; s.step < 300 && n < 100; s.step++) {

@@ -110,10 +110,10 @@ static inline bool subject_decide(struct schedule *s, struct subject *t, int64_t
         CHECK(s, t->early_ns > 0 && near(t->last.remaining, out.remaining, 1) &&
                      later.remaining <= t->last.remaining);
     }
-    subject_check_times(s, t);
     charged = (out.allowed || t->limit.count_denied) && cost > 0;
     if (!out.allowed && t->limit.count_denied)
         t->state = t->algo->force(&t->limit, t->state, t->now_ns, cost);
+    subject_check_times(s, t);
     if (charged)
         t->charged_ns = t->now_ns;
     return true;

@@ -160,7 +160,7 @@ static void beside_the_core(enum wr_algo algo)
             set(&call.charge[0], &t, cost);
             ask(&call, t.now_ns);
             t.algo->take(&t.limit, t.state, t.now_ns, cost, &take);
-            check_charge(&s, &call.charge[0], &t, &take, take.state);
+            check_charge(&s, &call.charge[0], &t, &take, take.told);
             t.state = take.state;
             if (!take.allowed && count_denied && cost > 0)
                 t.state = t.algo->force(&t.limit, t.state, t.now_ns, cost);

@@ -102,7 +102,7 @@ static void check_one(struct schedule *s, const struct wr_remote_charge *said,
     if (wr_limit_is_word(core->limit)) {
         int64_t next_ns, reset_ns;
         wr_word_algo((enum wr_algo)core->limit->algo)
-            ->times(core->limit, core->take.state, nodes.now_ns, &next_ns, &reset_ns);
+            ->times(core->limit, core->take.told, nodes.now_ns, &next_ns, &reset_ns);
         CHECK(s, said->next_ns == next_ns && said->reset_ns == reset_ns);
     }
 }

@@ -132,6 +132,63 @@ static void test_count_denied(void **state)
     weir_close(w);
 }
 
+/* Whoever waits as told passes, though his refusal was charged: by the algorithm that refuses, and
+ * by one beside it that let him pass. */
+static void test_count_denied_is_told(void **state)
+{
+    static const struct {
+        const char *limits;
+        int64_t wait_ns;
+    } cases[] = {
+        /* 3 in 10 s: -1 after the fourth, 2 tokens until there is 1. */
+        {"{name: a, by: [api_key], rate: 3/10s, algorithm: token-bucket, count_denied: true}",
+         20 * S / 3 + 1},
+        /* At a full 10 s: 4 (10 - e)/10 <= 2 in the next window, at e = 5. */
+        {"{name: a, by: [api_key], rate: 3/10s, algorithm: sliding-window, count_denied: true}",
+         15 * S},
+        {"{name: a, by: [api_key], rate: 3/10s, algorithm: fixed-window, count_denied: true}",
+         10 * S},
+        {"{name: a, by: [api_key], rate: 3/10s, algorithm: sliding-log, count_denied: true}",
+         10 * S},
+        /* A departure a second, one waits; the second is for 1 s, the third is refused. */
+        {"{name: a, by: [api_key], rate: 2/2s queue 2, algorithm: leaky-bucket, count_denied: "
+         "true}",
+         2 * S},
+        /* Refused by the first for 1 s; the second has 3 of 10 s, a fourth is charged to it. */
+        {"{name: a, by: [user], rate: 3/3s, algorithm: token-bucket}\n  - {name: b, by: "
+         "[api_key], rate: 4/40s, algorithm: token-bucket, count_denied: true}",
+         10 * S},
+        {"{name: a, by: [user], rate: 3/3s, algorithm: token-bucket}\n  - {name: b, by: "
+         "[api_key], rate: 4/40s, algorithm: sliding-log, count_denied: true}",
+         40 * S},
+        {"{name: a, by: [user], rate: 3/3s, algorithm: token-bucket}\n  - {name: b, by: "
+         "[api_key], rate: 5/50s, algorithm: token-bucket, count_denied: true}",
+         1 * S},
+    };
+    const int64_t start = T0 - T0 % (10 * S);
+    (void)state;
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char policy[600];
+        struct weir *w;
+        struct weir_answer a;
+
+        (void)snprintf(policy, sizeof policy, LAYERS "  - %s\n", cases[i].limits);
+        w = open_text(policy, "");
+        for (int k = 0; k < 3; k++)
+            assert_int_not_equal(
+                decide(w, start, (struct call){.api_key = "k", .user = "u"}).outcome, WEIR_DENY);
+        a = decide(w, start, (struct call){.api_key = "k", .user = "u", .peek = true});
+        assert_int_equal(a.outcome, WEIR_DENY);
+        a = decide(w, start, (struct call){.api_key = "k", .user = "u"});
+        assert_int_equal(a.outcome, WEIR_DENY);
+        assert_int_equal(a.retry_after_ns, cases[i].wait_ns);
+        a = decide(w, start + a.retry_after_ns, (struct call){.api_key = "k", .user = "u"});
+        assert_int_not_equal(a.outcome, WEIR_DENY);
+        weir_close(w);
+    }
+}
+
 /* traps.md 80: cost 0 and a peek look and take nothing. */
 static void test_looking_takes_nothing(void **state)
 {
@@ -215,10 +272,15 @@ static void test_clock_set_back(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_all_or_none),    cmocka_unit_test(test_longest_refusal),
-        cmocka_unit_test(test_shadow),         cmocka_unit_test(test_delay_is_the_longest),
-        cmocka_unit_test(test_count_denied),   cmocka_unit_test(test_looking_takes_nothing),
-        cmocka_unit_test(test_when_missing),   cmocka_unit_test(test_ban),
+        cmocka_unit_test(test_all_or_none),
+        cmocka_unit_test(test_longest_refusal),
+        cmocka_unit_test(test_shadow),
+        cmocka_unit_test(test_delay_is_the_longest),
+        cmocka_unit_test(test_count_denied),
+        cmocka_unit_test(test_count_denied_is_told),
+        cmocka_unit_test(test_looking_takes_nothing),
+        cmocka_unit_test(test_when_missing),
+        cmocka_unit_test(test_ban),
         cmocka_unit_test(test_clock_set_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
