@@ -2,7 +2,8 @@
  *
  *   its keys are counted here            decided
  *   one is on its way to another node    ask again in a moment (TRYAGAIN)
- *   not here, and ours to count          decided, and remembered as here
+ *   not here, and ours to count          decided, and remembered as here; while we join, and do not
+ *                                        know yet whether somebody has it, asked again in a moment
  *   not here, and another node's         MOVED there; who was sent by that says so (regardless),
  *                                        and is not sent on, unless this node leaves
  *
@@ -37,9 +38,17 @@ static struct wr_ring_peer *target_of(struct wr_ring *ring, const unsigned char 
     return wr_ring_target(ring, tag);
 }
 
+/* A node that has just started may be asked before it knows the others: they may count its keys.
+ * Once it knows them, those who are ready are asked; without any, it may count. */
+static bool is_too_new(struct wr_ring *ring)
+{
+    return wr_ring_keys_status(ring->keys) == WR_RING_JOINING &&
+           (!wr_ring_self(ring)->routed || wr_ring_is_meeting(ring));
+}
+
 static enum wr_ring_result place(struct wr_ring *ring, struct wr_ring_question *q)
 {
-    bool leaving = wr_ring_is_leaving(ring);
+    bool leaving = wr_ring_is_leaving(ring), too_new = !q->regardless && is_too_new(ring);
 
     for (unsigned i = 0; i < q->count; i++) {
         const unsigned char *tag = q->charge[i].tag;
@@ -51,6 +60,8 @@ static enum wr_ring_result place(struct wr_ring *ring, struct wr_ring_question *
         if (place == WR_RING_HERE || (q->regardless && !leaving))
             continue;
         target = target_of(ring, tag, leaving);
+        if ((target == NULL || target->node == NULL) && too_new)
+            return WR_RING_AGAIN;
         if (target == NULL || target->node == NULL)
             continue;
         q->elsewhere = target;

@@ -30,6 +30,7 @@
 
 #include "remote/ring_store.h"
 
+#define NAMELESS_NS WR_NS_PER_S /* how long a name is waited for before a node counts alone */
 #define UNSETTLED_NS (10 * WR_NS_PER_S)
 /* A loop that finds a node dead is two beats behind its last word to any of them, at least. */
 #define SILENCE_NS (3 * WR_NS_PER_S / 2)
@@ -114,6 +115,19 @@ bool wr_ring_unsettled(const struct wr_ring *ring)
             return true;
     }
     return wr_redis_now_ns() - ring->changed_ns < UNSETTLED_NS;
+}
+
+/* Who cannot be reached ends it: his breaker opens when connecting or greeting takes too long. */
+bool wr_ring_is_meeting(const struct wr_ring *ring)
+{
+    for (unsigned i = 1; i < WR_RING_PEERS_MAX; i++) {
+        const struct wr_ring_peer *peer = &ring->peers[i];
+        if (peer->ring != NULL && peer->standing == WR_RING_UNHEARD &&
+            wr_breaker_closed(&peer->node->breaker))
+            return true;
+    }
+    return ring->resolving && !ring->found &&
+           wr_redis_now_ns() - wr_ring_keys_since_ns(ring->keys) < NAMELESS_NS;
 }
 
 bool wr_ring_is_leaving(const struct wr_ring *ring)
@@ -250,8 +264,13 @@ static void beat_peer(struct wr_ring_peer *peer, int64_t now_ns)
 /* Have all that may have keys of ours handed them over? */
 static bool has_joined(struct wr_ring *ring, int64_t now_ns)
 {
-    if (now_ns - wr_ring_keys_since_ns(ring->keys) >= WR_RING_JOIN_NS)
+    bool named = ring->store->ring[1].host != NULL;
+
+    if (now_ns - wr_ring_keys_since_ns(ring->keys) >=
+        (named ? WR_RING_JOIN_NAMED_NS : WR_RING_JOIN_NS))
         return true;
+    if (named && !ring->found) /* it does not know yet who they are */
+        return false;
     for (unsigned i = 1; i < WR_RING_PEERS_MAX; i++) {
         struct wr_ring_peer *peer = &ring->peers[i];
         if (peer->ring != NULL && peer->standing != WR_RING_DEAD && peer->status != WR_RING_LEFT &&

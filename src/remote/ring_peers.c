@@ -16,8 +16,6 @@
 
 #include "remote/ring_store.h"
 
-#define DNS_NS (5 * WR_NS_PER_S)
-
 /* ---- who ------------------------------------------------------------------------------------- */
 
 struct wr_ring_peer *wr_ring_peer_at(struct wr_ring *ring, const char *host, uint16_t port)
@@ -180,7 +178,7 @@ static bool is_named(const struct wr_ring_hello *hello, const char *id)
 static void judge_stranger(struct wr_ring *ring, const struct wr_ring_hello *hello)
 {
     char id[WR_RING_ID_MAX + 1];
-    int64_t grace_ns = ring->store->ring[1].host == NULL ? 0 : 3 * DNS_NS;
+    int64_t grace_ns = ring->store->ring[1].host == NULL ? 0 : 3 * WR_RING_DNS_NS;
 
     (void)snprintf(id, sizeof id, "%.*s", (int)hello->id.len, hello->id.ptr);
     if (!is_named(hello, wr_ring_self(ring)->id))
@@ -287,6 +285,7 @@ static void read_addresses(struct wr_ring *ring)
                         host, sizeof host, NULL, 0, NI_NUMERICHOST) == 0)
             (void)open_peer(ring, host, ring->store->ring[1].port);
     }
+    ring->found = ring->found || count > 0;
     for (unsigned i = 1; i < WR_RING_PEERS_MAX && count > 0; i++)
         if (ring->peers[i].ring != NULL && !ring->peers[i].named)
             close_peer(&ring->peers[i]);
@@ -328,7 +327,7 @@ static void look_up(struct wr_ring *ring, int64_t now_ns)
     const struct wr_policy_address *dns = &ring->store->ring[1];
 
     if (dns->host == NULL || ring->resolving ||
-        (ring->resolved_ns != 0 && now_ns - ring->resolved_ns < DNS_NS))
+        (ring->resolved_ns != 0 && now_ns - ring->resolved_ns < WR_RING_DNS_NS))
         return;
     ring->resolved_ns = now_ns;
     ring->store->handles++;

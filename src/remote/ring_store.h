@@ -25,10 +25,14 @@
 #include "wire/resp.h"
 #include "wire/ring.h"
 
-#define WR_RING_PEERS_MAX 65              /* this node among them */
-#define WR_RING_MISSES_MAX 3              /* beats of silence after which a node is dead */
-#define WR_RING_JOIN_NS (5 * WR_NS_PER_S) /* after which a node is ready, whoever is silent */
-#define WR_RING_CONNS_MAX 1024            /* of one loop */
+#define WR_RING_PEERS_MAX 65             /* this node among them */
+#define WR_RING_MISSES_MAX 3             /* beats of silence after which a node is dead */
+#define WR_RING_DNS_NS (5 * WR_NS_PER_S) /* between two lookups of the nodes' name */
+/* After which a node is ready, whoever is silent. Of a name: all others have looked it up by then,
+ * and have handed over what is ours. */
+#define WR_RING_JOIN_NS (5 * WR_NS_PER_S)
+#define WR_RING_JOIN_NAMED_NS (3 * WR_RING_DNS_NS)
+#define WR_RING_CONNS_MAX 1024 /* of one loop */
 #define WR_RING_REDIRECTIONS_MAX 5
 
 struct wr_ring;
@@ -111,6 +115,7 @@ struct wr_ring {
     struct wr_resolve resolve; /* of dns */
     bool resolving;
     const char *nameless; /* dns has never named anybody: why; NULL: it has, or there is none */
+    bool found;           /* the name has had addresses */
     int64_t resolved_ns;
 
     int64_t (*clock)(void *context); /* tests */
@@ -135,6 +140,8 @@ void wr_ring_on_closed(uv_handle_t *handle);
 /* Whose |tag| is: whom to ask, or who is to have it. NULL: nobody is left. */
 struct wr_ring_peer *wr_ring_route(struct wr_ring *ring, const unsigned char tag[WR_TAG_BYTES]);
 struct wr_ring_peer *wr_ring_target(struct wr_ring *ring, const unsigned char tag[WR_TAG_BYTES]);
+/* Are there nodes that we have not heard of, but are about to? */
+bool wr_ring_is_meeting(const struct wr_ring *ring);
 /* This process leaves, or has: nothing is its to count any more. */
 bool wr_ring_is_leaving(const struct wr_ring *ring);
 /* Something about a node has changed. */

@@ -95,6 +95,24 @@ def test_a_name_that_changes_while_they_run(ring):
     assert [n.readyz() for n in ring.nodes.values()] == [(200, "serving")] * 2
 
 
+def test_who_hears_late_who_the_others_are_joins_them_all_the_same(ring):
+    """Not ready for want of others that would have to hand over: its keys are with those."""
+    ring.name(1, 2)
+    ring.start(1, 2)
+    ring.settle(1, 2)
+    keys = [f"caller{i}" for i in range(20)]
+    for key in keys:
+        assert remaining(ring.nodes[1], key) == 99_999
+    ring.dns.trouble = "silent"
+    ring.name(1, 2, 3)
+    ring.start(3)
+    time.sleep(3)  # some beats
+    ring.dns.trouble = None
+    ring.settle(1, 2, 3)
+    for key in keys:
+        assert remaining(ring.nodes[3], key) == 99_998
+
+
 def test_a_name_that_does_not_resolve_at_first(ring):
     ring.start(1, 2)
     for node in ring.nodes.values():
