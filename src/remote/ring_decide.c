@@ -280,6 +280,7 @@ void wr_ring_on_retry(uv_timer_t *timer)
 {
     struct wr_ring *ring = timer->data;
 
+    wr_ring_learn(ring);
     send_paused(&ring->store->queue);
     send_paused(&ring->store->orders);
 }

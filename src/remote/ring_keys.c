@@ -20,6 +20,7 @@
 
 #include "base/siphash.h"
 #include "remote/ring_counts.h"
+#include "remote/ring_names.h"
 #include "remote/ring_news.h"
 
 #define WAYS 16
@@ -59,6 +60,7 @@ struct wr_ring_keys {
     const void *mover;
     struct wr_ring_news *news;
     struct wr_ring_counts *counts;
+    struct wr_ring_names *names;
 };
 
 static pthread_mutex_t all_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -72,6 +74,7 @@ static void free_keys(struct wr_ring_keys *keys)
     free(keys->kinds);
     wr_ring_news_free(keys->news);
     wr_ring_counts_free(keys->counts);
+    wr_ring_names_free(keys->names);
     free(keys);
 }
 
@@ -85,8 +88,9 @@ static struct wr_ring_keys *make(const char *id)
     keys->kinds = calloc(KINDS_MAX, sizeof *keys->kinds);
     keys->news = wr_ring_news_new();
     keys->counts = wr_ring_counts_new();
+    keys->names = wr_ring_names_new();
     if (keys->entries == NULL || keys->kinds == NULL || keys->news == NULL ||
-        keys->counts == NULL ||
+        keys->counts == NULL || keys->names == NULL ||
         getrandom(&keys->secret, sizeof keys->secret, 0) != (ssize_t)sizeof keys->secret) {
         free_keys(keys);
         return NULL;
@@ -286,6 +290,11 @@ struct wr_ring_news *wr_ring_keys_news(const struct wr_ring_keys *keys)
 struct wr_ring_counts *wr_ring_keys_counts(const struct wr_ring_keys *keys)
 {
     return keys->counts;
+}
+
+struct wr_ring_names *wr_ring_keys_names(const struct wr_ring_keys *keys)
+{
+    return keys->names;
 }
 
 enum wr_ring_status wr_ring_keys_status(struct wr_ring_keys *keys)

@@ -54,6 +54,7 @@ void wr_ring_keys_mark(struct wr_ring_keys *keys, const unsigned char tag[WR_TAG
 
 struct wr_ring_news *wr_ring_keys_news(const struct wr_ring_keys *keys);
 struct wr_ring_counts *wr_ring_keys_counts(const struct wr_ring_keys *keys);
+struct wr_ring_names *wr_ring_keys_names(const struct wr_ring_keys *keys);
 enum wr_ring_status wr_ring_keys_status(struct wr_ring_keys *keys);
 void wr_ring_keys_set_status(struct wr_ring_keys *keys, enum wr_ring_status status);
 uint64_t wr_ring_keys_incarnation(const struct wr_ring_keys *keys);

@@ -126,8 +126,10 @@ bool wr_ring_is_meeting(const struct wr_ring *ring)
             wr_breaker_closed(&peer->node->breaker))
             return true;
     }
-    return ring->resolving && !ring->found &&
-           wr_redis_now_ns() - wr_ring_keys_since_ns(ring->keys) < NAMELESS_NS;
+    if (ring->store->ring[1].host == NULL || ring->names_version != 0)
+        return false;
+    return wr_ring_names_is_new(wr_ring_keys_names(ring->keys), ring->store->ring[1].host, 0) ||
+           (ring->resolving && wr_redis_now_ns() - wr_ring_keys_since_ns(ring->keys) < NAMELESS_NS);
 }
 
 bool wr_ring_is_leaving(const struct wr_ring *ring)
@@ -269,7 +271,7 @@ static bool has_joined(struct wr_ring *ring, int64_t now_ns)
     if (now_ns - wr_ring_keys_since_ns(ring->keys) >=
         (named ? WR_RING_JOIN_NAMED_NS : WR_RING_JOIN_NS))
         return true;
-    if (named && !ring->found) /* it does not know yet who they are */
+    if (named && ring->names_version == 0) /* it does not know yet who they are */
         return false;
     for (unsigned i = 1; i < WR_RING_PEERS_MAX; i++) {
         struct wr_ring_peer *peer = &ring->peers[i];

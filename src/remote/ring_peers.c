@@ -273,22 +273,37 @@ void wr_ring_announce(struct wr_ring *ring)
 static void read_addresses(struct wr_ring *ring)
 {
     const struct sockaddr *address;
-    char host[WR_REDIS_HOST_MAX];
-    unsigned count = 0;
+    struct wr_ring_name_list list = {0};
 
-    for (unsigned i = 1; i < WR_RING_PEERS_MAX; i++)
-        ring->peers[i].named = false;
-    for (; (address = wr_resolve_next(&ring->resolve)) != NULL; count++) {
+    while (list.count < WR_RING_NAMES_MAX && (address = wr_resolve_next(&ring->resolve)) != NULL) {
+        char host[WR_REDIS_HOST_MAX];
         if (getnameinfo(address,
                         address->sa_family == AF_INET ? sizeof(struct sockaddr_in)
                                                       : sizeof(struct sockaddr_in6),
                         host, sizeof host, NULL, 0, NI_NUMERICHOST) == 0)
-            (void)open_peer(ring, host, ring->store->ring[1].port);
+            spell(list.host[list.count++], host);
     }
-    ring->found = ring->found || count > 0;
-    for (unsigned i = 1; i < WR_RING_PEERS_MAX && count > 0; i++)
+    if (list.count > 0) /* none at all removes nobody */
+        wr_ring_names_set(wr_ring_keys_names(ring->keys), ring->store->ring[1].host, &list);
+}
+
+void wr_ring_learn(struct wr_ring *ring)
+{
+    const struct wr_policy_address *dns = &ring->store->ring[1];
+    struct wr_ring_name_list list;
+
+    if (dns->host == NULL ||
+        !wr_ring_names_read(wr_ring_keys_names(ring->keys), dns->host, &ring->names_version, &list))
+        return;
+    for (unsigned i = 1; i < WR_RING_PEERS_MAX; i++)
+        ring->peers[i].named = false;
+    for (unsigned i = 0; i < list.count; i++)
+        (void)open_peer(ring, list.host[i], dns->port);
+    for (unsigned i = 1; i < WR_RING_PEERS_MAX; i++)
         if (ring->peers[i].ring != NULL && !ring->peers[i].named)
             close_peer(&ring->peers[i]);
+    ring->nameless = NULL;
+    wr_ring_view(ring);
 }
 
 /* Who is known stays, so it is a trouble only to who knows nobody. */
@@ -312,12 +327,12 @@ static void on_resolved(void *context, const char *error)
     struct wr_ring *ring = context;
 
     ring->resolving = false;
-    if (!ring->store->closing && error == NULL) {
-        read_addresses(ring);
-        wr_ring_view(ring);
-    }
-    if (!ring->store->closing)
+    if (!ring->store->closing) {
+        if (error == NULL)
+            read_addresses(ring);
+        wr_ring_learn(ring);
         say_resolved(ring, error);
+    }
     wr_resolve_free(&ring->resolve);
     wr_redis_store_release(ring->store);
 }
@@ -359,6 +374,7 @@ bool wr_ring_peers_start(struct wr_ring *ring)
             return false;
     if (store->ring[1].host != NULL)
         ring->nameless = "has not been answered yet";
+    wr_ring_learn(ring);
     look_up(ring, wr_redis_now_ns());
     return true;
 }
@@ -373,6 +389,7 @@ void wr_ring_peers_beat(struct wr_ring *ring, int64_t now_ns)
         if (!peer->asked)
             wr_ring_greet(peer);
     }
+    wr_ring_learn(ring);
     look_up(ring, now_ns);
 }
 

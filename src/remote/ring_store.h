@@ -21,6 +21,7 @@
 #include "remote/ring.h"
 #include "remote/ring_counts.h"
 #include "remote/ring_keys.h"
+#include "remote/ring_names.h"
 #include "remote/ring_news.h"
 #include "wire/resp.h"
 #include "wire/ring.h"
@@ -114,8 +115,8 @@ struct wr_ring {
 
     struct wr_resolve resolve; /* of dns */
     bool resolving;
-    const char *nameless; /* dns has never named anybody: why; NULL: it has, or there is none */
-    bool found;           /* the name has had addresses */
+    const char *nameless;   /* dns has never named anybody: why; NULL: it has, or there is none */
+    uint64_t names_version; /* of its addresses, those that are peers; 0: none yet */
     int64_t resolved_ns;
 
     int64_t (*clock)(void *context); /* tests */
@@ -140,6 +141,8 @@ void wr_ring_on_closed(uv_handle_t *handle);
 /* Whose |tag| is: whom to ask, or who is to have it. NULL: nobody is left. */
 struct wr_ring_peer *wr_ring_route(struct wr_ring *ring, const unsigned char tag[WR_TAG_BYTES]);
 struct wr_ring_peer *wr_ring_target(struct wr_ring *ring, const unsigned char tag[WR_TAG_BYTES]);
+/* Take those for peers whom dns names, whichever loop has asked it. */
+void wr_ring_learn(struct wr_ring *ring);
 /* Are there nodes that we have not heard of, but are about to? */
 bool wr_ring_is_meeting(const struct wr_ring *ring);
 /* This process leaves, or has: nothing is its to count any more. */
