@@ -139,13 +139,14 @@ int wr_alerts_count(struct wr_database *database, struct wr_alert_numbers *out)
     return 0;
 }
 
+/* state < 2: what the index says of its rows has to be said here too, or all rows are read. */
 int wr_alerts_due(struct wr_database *database, enum wr_alert_kind kind, int64_t now_ns,
                   struct wr_alert *out, int most)
 {
     static const char *const sql[] = {
-        [WR_ALERT_QUOTA] = OF_QUOTA " WHERE a.state = 1 AND a.next_at <= ?1"
+        [WR_ALERT_QUOTA] = OF_QUOTA " WHERE a.state < 2 AND a.state = 1 AND a.next_at <= ?1"
                                     " ORDER BY a.tries, a.next_at LIMIT ?2",
-        [WR_ALERT_UPGRADE] = OF_UPGRADE " WHERE a.state = 1 AND a.next_at <= ?1"
+        [WR_ALERT_UPGRADE] = OF_UPGRADE " WHERE a.state < 2 AND a.state = 1 AND a.next_at <= ?1"
                                         " ORDER BY a.tries, a.next_at LIMIT ?2"};
     sqlite3_stmt *statement = wr_database_statement(database, sql[kind]);
 

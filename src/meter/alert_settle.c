@@ -235,9 +235,9 @@ struct claim {
 
 static int due_claims(struct wr_database *database, int64_t now_ns, struct claim *out)
 {
-    sqlite3_stmt *statement =
-        wr_database_statement(database, "SELECT id, window_day, event FROM alert WHERE state = 0"
-                                        " AND next_at <= ?1 ORDER BY next_at LIMIT ?2");
+    sqlite3_stmt *statement = wr_database_statement(
+        database, "SELECT id, window_day, event FROM alert WHERE state < 2"
+                  " AND state = 0 AND next_at <= ?1 ORDER BY next_at LIMIT ?2");
     int count = 0, result = 1;
 
     if (statement != NULL) {
@@ -274,7 +274,8 @@ static int put_claim(struct wr_database *database, const struct claim *claim,
                      const struct wr_alert_ask *ask, enum wr_alert_state mine, int64_t now_ns)
 {
     sqlite3_stmt *statement = wr_database_statement(
-        database, "UPDATE alert SET state = ?2, next_at = ?3, since = ?3 WHERE id = ?1");
+        database, "UPDATE alert SET state = ?2, next_at = ?3, since = ?3, said = ?2 = 4"
+                  " WHERE id = ?1"); /* what another node tells is not said here */
     bool told = ask->answer == WR_ALERT_DONE && !ask->mine;
     bool gone = ask->answer == WR_ALERT_GONE;
 

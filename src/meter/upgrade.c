@@ -119,10 +119,18 @@ int wr_upgrade_refuse(struct wr_database *database, const struct wr_alert *asked
     return wr_own_end(&own, result);
 }
 
+#define OF_NOBODY_WHO_WAITS                                                           \
+    " FROM upgrade WHERE state IN (1, 3) AND NOT EXISTS (SELECT 1 FROM customer AS c" \
+    " WHERE c.id = upgrade.customer AND c.wants_upgrade = 1)"
+
 int wr_upgrades_drop(struct wr_database *database)
 {
-    return wr_database_run(
-        database,
-        wr_database_statement(database, "DELETE FROM upgrade WHERE state IN (1, 3) AND customer IN"
-                                        " (SELECT id FROM customer WHERE wants_upgrade = 0)"));
+    sqlite3_stmt *statement =
+        wr_database_statement(database, "SELECT 1" OF_NOBODY_WHO_WAITS " LIMIT 1");
+    int result = wr_database_step(database, statement);
+
+    if (result != 1)
+        return result; /* most often; and nothing is locked to see it */
+    (void)sqlite3_reset(statement);
+    return wr_database_run(database, wr_database_statement(database, "DELETE" OF_NOBODY_WHO_WAITS));
 }

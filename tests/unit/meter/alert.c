@@ -3,6 +3,7 @@
 #include "keeping.h"
 
 #include "meter/alert_parts.h"
+#include "meter/upgrade.h"
 
 #define DAY(y, m, d) wr_civil_day_of(y, m, d)
 
@@ -214,6 +215,41 @@ static void read_and_sent_again(void **state)
     assert_int_equal(wr_alerts_retry(database, "no such", NOW), 0);
 }
 
+/* What is asked each turn reads what it is about, however many rows lie there. */
+static void of_many_rows_few_are_read(void **state)
+{
+    struct wr_alert due[4];
+    struct wr_alert_numbers numbers;
+    sqlite3_stmt *statement;
+    sqlite3 *sqlite;
+
+    (void)state;
+    (void)told_after(NOVEMBER, 10);
+    assert_int_equal(
+        wr_database_exec(database,
+                         "UPDATE alert SET said = 1, state = 2;"
+                         "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE"
+                         " i < 500) INSERT INTO alert(event, customer, quota, window_day, percent,"
+                         " plan, used, units, starts, ends, at, said, state, next_at, since)"
+                         " SELECT event, customer, quota, i, 50, plan, used, units, starts, ends,"
+                         " at, 1, 2, 0, 0 FROM n, alert WHERE percent = 50;"
+                         "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE"
+                         " i < 500) INSERT INTO customer(id, number, name, plan, created)"
+                         " SELECT i, 1000 + i, 'name' || i, 'free', 0 FROM n"),
+        0);
+    assert_int_equal(wr_alerts_due(database, WR_ALERT_QUOTA, NOW, due, 4), 0);
+    assert_int_equal(wr_alerts_due(database, WR_ALERT_UPGRADE, NOW, due, 4), 0);
+    assert_int_equal(wr_alerts_unsaid(database, due, 4), 0);
+    assert_int_equal(wr_alerts_count(database, &numbers), 0);
+    assert_int_equal(wr_upgrades_drop(database), 0);
+    assert_int_equal(wr_alerts_settle(database, true, NOW, NULL, NULL), 0);
+    sqlite = sqlite3_db_handle(wr_database_statement(database, "SELECT 1"));
+    for (statement = sqlite3_next_stmt(sqlite, NULL); statement != NULL;
+         statement = sqlite3_next_stmt(sqlite, statement))
+        if (sqlite3_stmt_status(statement, SQLITE_STMTSTATUS_FULLSCAN_STEP, 0) > 100)
+            fail_msg("all rows are read by %s", sqlite3_sql(statement));
+}
+
 /* ---- over nodes ------------------------------------------------------------------------------ */
 
 /* A store: what all used, and who was first with each event. */
@@ -392,6 +428,7 @@ int main(void)
         T(of_the_plan_of_then),
         T(who_has_ended_is_not_spoken_of),
         T(read_and_sent_again),
+        T(of_many_rows_few_are_read),
         S(of_what_all_used),
         S(another_was_first),
         S(a_claim_is_found_again),
