@@ -63,10 +63,9 @@ static bool is_entity(const char *at, const char *end)
 
 static char *put(char *out, const char *text)
 {
-    size_t len = strlen(text);
-
-    memcpy(out, text, len);
-    return out + len;
+    while (*text != '\0')
+        *out++ = *text++;
+    return out;
 }
 
 /* |from|..|to| with entities. */
@@ -110,16 +109,17 @@ char *wr_azure_mend(const char *text, size_t len, size_t *mended_len)
     if (mended == NULL)
         return NULL;
     while (at < end) {
-        const char *stop = at;
-        if (whole && is_expression(text, at, end))
+        const char *stop = NULL;
+        if (whole && is_expression(text, at, end)) {
             stop = skip_brackets(at + 1, end);
-        whole = whole && stop != NULL; /* not tried again at each one that follows */
-        if (stop == NULL || stop == at) {
-            *out++ = *at++;
-            continue;
+            whole = stop != NULL; /* not tried again at each one that follows */
         }
-        out = put_expression(out, at, stop);
-        at = stop;
+        if (stop == NULL) {
+            *out++ = *at++;
+        } else {
+            out = put_expression(out, at, stop);
+            at = stop;
+        }
     }
     *out = '\0';
     *mended_len = (size_t)(out - mended);

@@ -81,7 +81,7 @@ static const char *by_of(struct reading *r, const char *key)
         const char *name = wr_draft_name(r->draft, key + 6);
         size_t i;
         for (i = 0; key[6 + i] != '\0'; i++)
-            header[i] = key[6 + i] == '_' ? '-' : key[6 + i];
+            header[i] = (char)(key[6 + i] == '_' ? '-' : key[6 + i]);
         header[i] = '\0';
         wr_draft_identity(r->draft, name, header);
         return name;

@@ -175,7 +175,7 @@ static void settle_upgrade(const struct wr_quota_reading *r, const struct wr_quo
 
     for (size_t i = 0; i < policy->plan_count; i++)
         any = any || policy->upgrades[i] >= 0;
-    out->upgrade_to = policy->upgrades[plan];
+    out->upgrade_to = (int16_t)wr_policy_upgrade(policy, plan);
     refuse_beside(r, of, WR_QUOTA_CEILING, "overage");
     refuse_beside(r, of, WR_QUOTA_GRACE, "deny");
     if (out->upgrade_to < 0 && (of->own[WR_QUOTA_ON_EXCEED] || !any))

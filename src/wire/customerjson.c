@@ -54,7 +54,7 @@ static const char *read_flag(int8_t *to, const struct wr_json_value *value)
         return "given twice";
     if (value->kind != WR_JSON_TRUE && value->kind != WR_JSON_FALSE)
         return "expected true or false";
-    *to = value->kind == WR_JSON_TRUE;
+    *to = (int8_t)(value->kind == WR_JSON_TRUE ? 1 : 0);
     return NULL;
 }
 
