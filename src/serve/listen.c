@@ -148,8 +148,7 @@ static int finish_socket(const struct opening *opening, struct wr_socket *socket
     if (!wr_socket_name(socket->fds[0], socket->address))
         return fail(opening, WEIR_EIO, socket->door->name, "socket",
                     "of a kind that is not served");
-    if (socket->is_admin && wr_socket_is_remote(socket->fds[0]))
-        opening->sockets->admin_beyond = true;
+    socket->is_remote = wr_socket_is_remote(socket->fds[0]);
     if (tls == NULL)
         return 0;
     if (wr_tls_new(&socket->listener.tls, tls, &error) != 0)
@@ -314,6 +313,13 @@ static bool shares(const struct wr_policy *policy)
     return false;
 }
 
+const char *wr_sockets_agent(const struct wr_policy *policy)
+{
+    const struct wr_policy_store *store = wr_policy_settings(policy)->store;
+
+    return store != NULL && shares(policy) ? store->agent_path : "";
+}
+
 /* Where limits are shared, other processes of the host ask here. A path that nobody wrote is no
  * reason not to start: a second daemon, or one without a /run/weir, serves its other doors. */
 static int open_agent(const struct opening *opening)
@@ -324,7 +330,7 @@ static int open_agent(const struct opening *opening)
     size_t count = opening->sockets->count;
     int result;
 
-    if (store == NULL || !shares(opening->options->policy) ||
+    if (wr_sockets_agent(opening->options->policy)[0] == '\0' ||
         find_door(opening->options, "agent") == NULL)
         return 0;
     (void)snprintf(address, sizeof address, "unix:%s", store->agent_path);
@@ -341,6 +347,16 @@ static int open_agent(const struct opening *opening)
         close_one(&opening->sockets->socket[--opening->sockets->count]);
     opening->error[0] = '\0';
     return 0;
+}
+
+/* ---- looking ----------------------------------------------------------------------------- */
+
+const struct wr_socket *wr_sockets_remote(const struct wr_sockets *sockets, const char *door)
+{
+    for (size_t i = 0; i < sockets->count; i++)
+        if (sockets->socket[i].is_remote && strcmp(sockets->socket[i].door->name, door) == 0)
+            return &sockets->socket[i];
+    return NULL;
 }
 
 /* ---- all --------------------------------------------------------------------------------- */

@@ -13,6 +13,7 @@
 struct wr_socket {
     const struct wr_door *door;
     bool is_admin;               /* opened on the first loop alone */
+    bool is_remote;              /* other machines can reach it */
     struct wr_listener listener; /* what the door is told; points into this struct */
     char address[WR_ADDRESS_MAX];
     char configured_address[WR_ADDRESS_MAX]; /* as the policy writes it; "": handed over */
@@ -24,7 +25,6 @@ struct wr_socket {
 struct wr_sockets {
     struct wr_socket socket[WR_SOCKETS_MAX];
     size_t count;
-    bool admin_beyond; /* the admin door can be reached from other machines */
 };
 
 /* What opening needs to know. */
@@ -43,6 +43,12 @@ int wr_sockets_open(struct wr_sockets *sockets, const struct wr_listen_options *
 
 /* Close what no loop has taken (-1 in fds: taken), and remove the unix sockets that are ours. */
 void wr_sockets_close(struct wr_sockets *sockets);
+
+/* One of |door| that other machines can reach; NULL: none is. */
+const struct wr_socket *wr_sockets_remote(const struct wr_sockets *sockets, const char *door);
+
+/* The path of the agent door that |policy| wants; "": none. */
+const char *wr_sockets_agent(const struct wr_policy *policy);
 
 /* "127.0.0.1:80", "[::1]:80" or "unix:/path" of a socket's own address. False: of no known kind. */
 bool wr_socket_name(int fd, char out[WR_ADDRESS_MAX]);

@@ -13,6 +13,7 @@
 #include "remote/ring.h"
 #include "serve/log.h"
 #include "serve/notify.h"
+#include "serve/reload.h"
 #include "serve/server.h"
 #include "serve/store_link.h"
 
@@ -26,58 +27,6 @@ struct reload {
 
 /* ---- loading ----------------------------------------------------------------------------- */
 
-static bool same_listener(const struct wr_policy_listener *a, const struct wr_policy_listener *b)
-{
-    return strcmp(a->door, b->door) == 0 && strcmp(a->address, b->address) == 0 &&
-           (a->tls == NULL) == (b->tls == NULL);
-}
-
-/* Is it where |socket| listens? One that was handed over has no address of the policy, but a name
- * may have found it its door. */
-static bool is_of(const struct wr_policy_listener *listener, const struct wr_socket *socket)
-{
-    bool handed_over = socket->configured_address[0] == '\0';
-
-    return strcmp(listener->door, socket->door->name) == 0 &&
-           strcmp(listener->address, handed_over ? socket->address : socket->configured_address) ==
-               0;
-}
-
-static const struct wr_policy_listener *find_listener(const struct wr_policy_settings *settings,
-                                                      const struct wr_socket *socket)
-{
-    for (size_t i = 0; i < settings->listener_count; i++)
-        if (is_of(&settings->listeners[i], socket))
-            return &settings->listeners[i];
-    for (size_t i = 0; socket->configured_address[0] == '\0' && i < settings->listener_count; i++)
-        if (strcmp(settings->listeners[i].door, socket->door->name) == 0)
-            return &settings->listeners[i];
-    return NULL;
-}
-
-/* A socket in clear cannot begin to speak TLS, or the other way: who was told that it does would
- * send in clear what must not be. */
-static int check_tls(const struct wr_server *server, struct reload *reload)
-{
-    const struct wr_policy_settings *settings = wr_policy_settings(reload->handle->policy);
-
-    for (size_t i = 0; i < server->sockets.count; i++) {
-        const struct wr_socket *socket = &server->sockets.socket[i];
-        const struct wr_policy_listener *listener = find_listener(settings, socket);
-        bool has = socket->listener.tls != NULL;
-
-        if (listener == NULL || (listener->tls != NULL) == has)
-            continue;
-        (void)snprintf(reload->errors, reload->size,
-                       "%s:%u:%u: error: listen: %s: %s is open %s; %s takes effect at a restart\n",
-                       server->options.policy_path, listener->at.line, listener->at.column,
-                       listener->door, listener->address, has ? "with TLS" : "in clear",
-                       has ? "that it is in clear" : "tls");
-        return WEIR_EPOLICY;
-    }
-    return 0;
-}
-
 /* Load certificates anew: from the files that the new policy names for the address, or else from
  * those that are in use. */
 static int load_certificates(struct wr_server *server, struct reload *reload)
@@ -86,7 +35,7 @@ static int load_certificates(struct wr_server *server, struct reload *reload)
 
     for (size_t i = 0; i < server->sockets.count; i++) {
         struct wr_socket *socket = &server->sockets.socket[i];
-        const struct wr_policy_listener *listener = find_listener(settings, socket);
+        const struct wr_policy_listener *listener = wr_reload_listener(settings, socket);
         const struct wr_policy_tls *files;
         struct wr_tls_error error;
 
@@ -128,15 +77,8 @@ static int load(struct wr_server *server, struct reload *reload)
     int result = wr_handle_open(&reload->handle, server->options.policy_path, server->current,
                                 reload->errors, reload->size);
 
-    if (result == 0 && server->sockets.admin_beyond && reload->handle->admin_token == NULL) {
-        (void)snprintf(reload->errors, reload->size,
-                       "%s: error: listen: the admin door can be reached from other machines and "
-                       "needs its token\n",
-                       server->options.policy_path);
-        result = WEIR_EPOLICY;
-    }
     if (result == 0)
-        result = check_tls(server, reload);
+        result = wr_reload_check(server, reload->handle, reload->errors, reload->size);
     if (result == 0)
         result = load_certificates(server, reload);
     if (result == 0)
@@ -150,25 +92,6 @@ static int load(struct wr_server *server, struct reload *reload)
 }
 
 /* ---- taking effect ----------------------------------------------------------------------- */
-
-/* Of the agent door; "": the policy has none. */
-static const char *agent_path(const struct wr_policy_settings *settings)
-{
-    return settings->store != NULL ? settings->store->agent_path : "";
-}
-
-static void warn_of_addresses(const struct wr_policy_settings *before,
-                              const struct wr_policy_settings *after)
-{
-    bool same =
-        before->listener_count == after->listener_count && before->threads == after->threads;
-
-    for (size_t i = 0; same && i < after->listener_count; i++)
-        same = same_listener(&before->listeners[i], &after->listeners[i]);
-    same = same && strcmp(agent_path(before), agent_path(after)) == 0;
-    if (!same)
-        wr_log(WR_LOG_WARNING, "listen: new addresses and threads take effect at a restart");
-}
 
 /* Does a store of |kind| count the same limit under another key when it is |after|? A ring, as an
  * arena, carries the count over. */
@@ -229,8 +152,7 @@ static void apply(struct wr_server *server, struct reload *reload)
 {
     struct wr_handle *before = server->current;
 
-    warn_of_addresses(wr_policy_settings(before->policy),
-                      wr_policy_settings(reload->handle->policy));
+    wr_reload_warn(server, reload->handle);
     warn_of_counts(before->policy, reload->handle->policy);
     for (size_t i = 0; i < server->sockets.count; i++) {
         if (reload->tls[i] != NULL)

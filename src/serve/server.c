@@ -243,6 +243,17 @@ static unsigned choose_loops(const struct wr_policy_settings *settings)
     return settings->threads > 0 ? settings->threads : cores > 0 ? cores : 1;
 }
 
+static void note_started(struct wr_server *server)
+{
+    const struct wr_policy *policy = server->current->policy;
+    const struct wr_policy_settings *settings = wr_policy_settings(policy);
+    struct wr_started *started = &server->started_with;
+
+    *started = (struct wr_started){
+        .threads = settings->threads, .idle_ns = settings->idle_ns, .stall_ns = settings->stall_ns};
+    (void)snprintf(started->agent_path, sizeof started->agent_path, "%s", wr_sockets_agent(policy));
+}
+
 static bool open_sockets(struct wr_server *server)
 {
     char error[1024];
@@ -257,11 +268,13 @@ static bool open_sockets(struct wr_server *server)
         say("%s\n", error);
         return false;
     }
-    if (server->sockets.admin_beyond && server->current->admin_token == NULL) {
+    if (wr_sockets_remote(&server->sockets, "admin") != NULL &&
+        server->current->admin_token == NULL) {
         say("weir serve: listen: admin: an address that other machines can reach needs an "
             "admin_token or admin_token_file\n");
         return false;
     }
+    note_started(server);
     server->worker_count = 0;
     server->workers = calloc(options.loops, sizeof(struct wr_worker *));
     server->loops = options.loops;

@@ -15,6 +15,13 @@
 #define WR_ERRORS_BYTES 65536U
 #define WR_DETAIL_BYTES 512U
 
+/* What was taken from the policy at the start, and from none after it. */
+struct wr_started {
+    unsigned threads;
+    int64_t idle_ns, stall_ns;
+    char agent_path[WR_ADDRESS_MAX];
+};
+
 struct wr_server {
     struct wr_server_options options;
     uv_loop_t uv; /* of the main thread */
@@ -27,6 +34,7 @@ struct wr_server {
     uint64_t drain_until_ms;
 
     struct wr_sockets sockets;
+    struct wr_started started_with;
     struct wr_reservations *reservations;
     struct wr_totals *totals;
     struct wr_store_state store;

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from serving import DEADLINE, Daemon
+from serving import DEADLINE, Daemon, wait_for
 
 POLICY = """version: 1
 arena: {size: 4MiB}
@@ -381,6 +381,40 @@ def test_drain(weir, tmp_path):
     client = Client(daemon.address("resp"))
     assert client("PING") == b"PONG"
     assert daemon.end() == 0 and client.ended()
+    daemon.close()
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:0", "0.0.0.0:0"])
+def test_a_reload_does_not_take_the_password_of_a_door_that_is_open(weir, tmp_path, address):
+    """What it says of another address is for the next start: others can reach the one that is open."""
+    policy = tmp_path / "policy.yaml"
+    text = POLICY % {"dir": tmp_path, "listen": ""}
+    locked = text.replace('"127.0.0.1:0"', '"0.0.0.0:0"').replace("  threads: 1", "  threads: 1\n  resp_password: open sesame")
+    policy.write_text(locked)
+    daemon = Daemon([weir, "serve", "-c", policy, "--log-format", "json"]).ready()
+    client = Client(("127.0.0.1", daemon.address("resp")[1]))
+    policy.write_text(text.replace("127.0.0.1:0", address))
+    daemon.signal(signal.SIGHUP)
+    reason = daemon.event("reload refused, the old policy stays")["reason"]
+    assert reason.endswith(f"resp: 0.0.0.0:{daemon.address('resp')[1]} is open to other machines and needs its "
+                           "resp_password or client_ca; another address takes effect at a restart"), reason
+    assert client.error("PING") == "NOAUTH Authentication required."
+    policy.write_text(locked.replace('"0.0.0.0:0"', '"127.0.0.1:0"'))
+    daemon.signal(signal.SIGHUP)
+    daemon.event("reloaded")
+    assert client.error("PING") == "NOAUTH Authentication required."
+    client.close()
+    daemon.close()
+
+
+def test_a_door_on_loopback_may_lose_its_password(weir, tmp_path):
+    daemon = start(weir, tmp_path, "  resp_password: open sesame")
+    client = Client(daemon.address("resp"))
+    assert client.error("PING") == "NOAUTH Authentication required."
+    (tmp_path / "policy.yaml").write_text(POLICY % {"dir": tmp_path, "listen": ""})
+    daemon.signal(signal.SIGHUP)
+    daemon.event("reloaded")
+    wait_for("no password", lambda: client("PING") == b"PONG")
     daemon.close()
 
 

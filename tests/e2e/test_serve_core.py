@@ -139,8 +139,24 @@ def test_warnings_and_addresses_of_a_reload_are_logged(serve):
     d.policy.write_text(policy_text("{resp: 127.0.0.1:0, threads: 3}").replace("1MiB", "2MiB"))
     d.signal(signal.SIGHUP)
     d.event("reloaded")
-    d.event("listen: new addresses and threads take effect at a restart")
+    assert d.event("listen: takes effect at a restart")["member"] == "threads"
     assert any("goes on with its size" in e["reason"] for e in d.events if e["event"] == "policy warning")
+
+
+def test_a_reload_is_compared_with_what_is_open(serve):
+    """What takes effect at a restart is told each time until it is so again, whatever was reloaded in between."""
+    d = serve().ready()
+    first = d.policy.read_text()
+    other = policy_text("{resp: 127.0.0.2:0, threads: 2, drain: 20s, idle_timeout: 9s, stall_timeout: 8s}")
+    for turn, text in enumerate((other, other, first), 1):
+        d.policy.write_text(text)
+        d.signal(signal.SIGHUP)
+        d.event("reloaded", turn)
+    told = [e for e in d.events if e["event"].startswith("listen: ")]
+    assert [(e["event"][8:], e.get("address"), e.get("member")) for e in told] == 2 * [
+        ("a new address takes effect at a restart", "127.0.0.2:0", None),
+        ("a door stays open until a restart", "%s:%d" % d.address("resp"), None),
+        ("takes effect at a restart", None, "idle_timeout"), ("takes effect at a restart", None, "stall_timeout")]
 
 
 def test_reloads_without_end(serve):
