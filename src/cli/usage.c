@@ -7,6 +7,7 @@
 
 #include "cli/commands.h"
 #include "cli/customer.h"
+#include "cli/usage_store.h"
 #include "meter/standing.h"
 #include "policy/rate.h"
 
@@ -30,7 +31,8 @@ static const char usage[] =
     "      --csv            comma-separated, with a first line of names (RFC 4180)\n"
     "  -j, --json           JSON\n"
     "      --verify         is the ledger sound, and what the cells of this host say? With\n"
-    "                       DATABASEs of other nodes: their sums as well\n"
+    "                       DATABASEs of other nodes: their sums as well, and of shared quotas\n"
+    "                       whether they are what the store counts now\n"
     "  -c, --config FILE    the policy\n"
     "  -h, --help           this text\n"
     "\n"
@@ -275,47 +277,86 @@ static void say(void *context, const char *text)
     (void)fprintf(stderr, "%s: %s\n", (const char *)context, text);
 }
 
-static int verify_other(const char *path, struct wr_verify *sums)
+static struct wr_database *open_other(const char *path)
 {
     const struct wr_database_options options = {.path = path, .read_only = true};
     struct wr_database *database;
     struct wr_fault fault;
-    int result = wr_database_open(&database, &options, &fault);
 
-    if (result != 0) {
-        (void)fprintf(stderr, "%s: %s\n", path, fault.text);
-        return 1;
-    }
-    result = wr_verify_database(database, sums, say, (void *)(uintptr_t)path);
+    if (wr_database_open(&database, &options, &fault) == 0)
+        return database;
+    (void)fprintf(stderr, "%s: %s\n", path, fault.text);
+    return NULL;
+}
+
+/* This node's ledger and cells, then the ledgers of the others, which are left open. */
+static int verify_ledgers(struct wr_book *book, const struct arguments *a,
+                          struct wr_database **databases, struct wr_verify *sums)
+{
+    struct wr_verify cells = {.windows = 0};
+    void *where = (void *)(uintptr_t)book->customers->directory;
+    int result = wr_verify_database(book->database, sums, say, where), status = 0;
+
+    if (result == 0)
+        result = wr_verify_cells(book->database, book->customers->directory, &cells, say, where);
+    sums->wrong += cells.wrong; /* the same units, seen from the other side */
     if (result != 0)
-        (void)fprintf(stderr, "%s: %s\n", path, wr_database_fault(database)->text);
-    wr_database_close(database);
-    return result != 0;
+        status = wr_book_fail(book, "usage", result);
+    databases[0] = book->database;
+    for (int i = 0; i < a->name_count; i++) {
+        char *path = a->names[i];
+        databases[i + 1] = open_other(path);
+        status |= databases[i + 1] == NULL;
+        if (databases[i + 1] == NULL || wr_verify_database(databases[i + 1], sums, say, path) == 0)
+            continue;
+        (void)fprintf(stderr, "%s: %s\n", path, wr_database_fault(databases[i + 1])->text);
+        status = 1;
+    }
+    return status;
+}
+
+static void print_verified(const struct arguments *a, const struct wr_verify *sums,
+                           const struct wr_store_sums *store, bool sound)
+{
+    if (a->shape == JSON) {
+        (void)printf("{\"windows\":%" PRIu64 ",\"customers\":%" PRIu64 ",\"nodes\":%" PRIu64
+                     ",\"used\":%" PRIu64 ",\"over\":%" PRIu64,
+                     sums->windows, sums->customers, sums->nodes, sums->used, sums->over);
+        if (store->asked)
+            (void)printf(",\"store\":{\"windows\":%" PRIu64 ",\"counted\":%" PRIu64
+                         ",\"ledgers\":%" PRIu64 ",\"fewer\":%" PRIu64 ",\"more\":%" PRIu64 "}",
+                         store->windows, store->counted, store->ledgers, store->fewer, store->more);
+        (void)printf(",\"wrong\":%" PRIu64 "}\n", sums->wrong);
+        return;
+    }
+    (void)printf("%s: %" PRIu64 " windows of %" PRIu64 " customers on %" PRIu64
+                 " nodes; used %" PRIu64 ", overage %" PRIu64 "; %" PRIu64 " wrong\n",
+                 sound ? "sound" : "NOT SOUND", sums->windows, sums->customers, sums->nodes,
+                 sums->used, sums->over, sums->wrong);
+    if (store->asked)
+        (void)printf("store: %" PRIu64 " windows of now; it counts %" PRIu64
+                     ", the ledgers %" PRIu64 ": %" PRIu64 " fewer, %" PRIu64 " more\n",
+                     store->windows, store->counted, store->ledgers, store->fewer, store->more);
 }
 
 static int verify(struct wr_book *book, const struct arguments *a)
 {
-    struct wr_verify sums = {.windows = 0}, cells = {.windows = 0};
-    void *where = (void *)(uintptr_t)book->customers->directory;
-    int result = wr_verify_database(book->database, &sums, say, where);
-    int status = 0;
+    struct wr_database **databases = calloc((size_t)a->name_count + 1, sizeof databases[0]);
+    struct wr_store_sums store = {.asked = false};
+    struct wr_verify sums = {.windows = 0};
+    int status;
 
-    if (result == 0)
-        result = wr_verify_cells(book->database, book->customers->directory, &cells, say, where);
-    sums.wrong += cells.wrong; /* the same units, seen from the other side */
-    if (result != 0)
-        status = wr_book_fail(book, "usage", result);
+    if (databases == NULL)
+        return wr_book_fail(book, "usage", WEIR_ENOMEM);
+    status = verify_ledgers(book, a, databases, &sums);
+    if (status == 0 && !wr_usage_store_verify(book, databases, (size_t)a->name_count + 1, &store))
+        status = 1;
+    sums.wrong += store.wrong;
+    print_verified(a, &sums, &store, sums.wrong == 0 && status == 0);
     for (int i = 0; i < a->name_count; i++)
-        status |= verify_other(a->names[i], &sums);
-    if (a->shape == JSON)
-        (void)printf("{\"windows\":%" PRIu64 ",\"customers\":%" PRIu64 ",\"nodes\":%" PRIu64
-                     ",\"used\":%" PRIu64 ",\"over\":%" PRIu64 ",\"wrong\":%" PRIu64 "}\n",
-                     sums.windows, sums.customers, sums.nodes, sums.used, sums.over, sums.wrong);
-    else
-        (void)printf("%s: %" PRIu64 " windows of %" PRIu64 " customers on %" PRIu64
-                     " nodes; used %" PRIu64 ", overage %" PRIu64 "; %" PRIu64 " wrong\n",
-                     sums.wrong == 0 && status == 0 ? "sound" : "NOT SOUND", sums.windows,
-                     sums.customers, sums.nodes, sums.used, sums.over, sums.wrong);
+        if (databases[i + 1] != NULL)
+            wr_database_close(databases[i + 1]);
+    free(databases);
     return sums.wrong == 0 ? status : 1;
 }
 

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "../model/schedule.h"
+#include "base/zone.h"
 #include "remote/remote.h"
 
 #define SKIPPED 77
@@ -113,6 +114,26 @@ static struct subject start(struct schedule *s, enum wr_algo algo, bool count_de
     return t;
 }
 
+/* As of a quota: days, weeks and months of somewhere. */
+static struct subject start_civil(struct schedule *s, bool count_denied)
+{
+    static const char *const names[] = {"Europe/Istanbul", "America/New_York", "Asia/Kathmandu",
+                                        "Australia/Lord_Howe"};
+    static const uint8_t pers[] = {WR_PER_DAY, WR_PER_WEEK, WR_PER_MONTH};
+    struct subject t = start(s, WR_FIXED_WINDOW, count_denied);
+    char why[100];
+    const struct wr_zone *zone = wr_zone_find(names[schedule_below(s, 4)], why, sizeof why);
+    struct wr_civil civil = {.per = pers[schedule_below(s, 3)]};
+
+    assert_non_null(zone);
+    civil.zone = wr_zone_id(zone);
+    do
+        civil.anchor = (uint8_t)schedule_below(s, 32);
+    while (!wr_civil_valid(&civil));
+    assert_null(wr_limit_make_civil(&t.limit, &civil, 1 + schedule_below(s, 30), count_denied));
+    return t;
+}
+
 static void set(struct wr_remote_charge *charge, const struct subject *t, int64_t cost)
 {
     *charge = (struct wr_remote_charge){.limit = &t->limit, .name = "model", .cost = cost};
@@ -142,13 +163,13 @@ static void check_charge(struct schedule *s, const struct wr_remote_charge *said
     CHECK(s, said->next_ns == next_ns && said->reset_ns == reset_ns);
 }
 
-static void beside_the_core(enum wr_algo algo)
+static void beside_the_core(enum wr_algo algo, bool civil)
 {
     struct schedule s = schedule_start();
 
     for (s.round = 0; s.round < ROUNDS; s.round++) {
         bool count_denied = schedule_one_in(&s, 3);
-        struct subject t = start(&s, algo, count_denied);
+        struct subject t = civil ? start_civil(&s, count_denied) : start(&s, algo, count_denied);
         int64_t moment_ns = 0;
 
         for (s.step = 0; s.step < STEPS; s.step++) {
@@ -172,25 +193,31 @@ static void beside_the_core(enum wr_algo algo)
 static void fixed_windows(void **state)
 {
     (void)state;
-    beside_the_core(WR_FIXED_WINDOW);
+    beside_the_core(WR_FIXED_WINDOW, false);
+}
+
+static void quotas(void **state)
+{
+    (void)state;
+    beside_the_core(WR_FIXED_WINDOW, true);
 }
 
 static void sliding_windows(void **state)
 {
     (void)state;
-    beside_the_core(WR_SLIDING_WINDOW);
+    beside_the_core(WR_SLIDING_WINDOW, false);
 }
 
 static void token_buckets(void **state)
 {
     (void)state;
-    beside_the_core(WR_TOKEN_BUCKET);
+    beside_the_core(WR_TOKEN_BUCKET, false);
 }
 
 static void leaky_buckets(void **state)
 {
     (void)state;
-    beside_the_core(WR_LEAKY_BUCKET);
+    beside_the_core(WR_LEAKY_BUCKET, false);
 }
 
 /* Several limits of a call: taken all, or none. A refusal leaves what it was, to the unit. */
@@ -268,6 +295,7 @@ int main(void)
         cmocka_unit_test(fixed_windows), cmocka_unit_test(sliding_windows),
         cmocka_unit_test(token_buckets), cmocka_unit_test(leaky_buckets),
         cmocka_unit_test(all_or_none),   cmocka_unit_test(refunds),
+        cmocka_unit_test(quotas),
     };
     int failed;
 
