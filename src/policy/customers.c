@@ -3,6 +3,7 @@
  *
  * Nothing here opens anything: the daemon keeps the files, and every process of the host finds them
  * by the directory that stands here. No message quotes a secret, nor a URL, which may hold one. */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/units.h"
@@ -57,8 +58,7 @@ static void settle_directory(struct wr_loader *ld, const struct wr_yaml *node,
     path = wr_region_take(ld->region, len + sizeof DIRECTORY_END, 1);
     if (path == NULL)
         return;
-    memcpy(path, arena, len);
-    memcpy(path + len, DIRECTORY_END, sizeof DIRECTORY_END);
+    (void)snprintf(path, len + sizeof DIRECTORY_END, "%s%s", arena, DIRECTORY_END);
     customers->directory = path;
 }
 

@@ -48,7 +48,9 @@ static char char_at(const struct subject *subject, size_t at)
 
     if (at >= before)
         return subject->value.ptr[at - before];
-    return at < subject->key.len ? subject->key.ptr[at] : '_';
+    if (at < subject->key.len)
+        return subject->key.ptr[at];
+    return '_';
 }
 
 /* One star at a time: where the text does not go on as the pattern does, the last star takes one

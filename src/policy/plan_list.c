@@ -188,10 +188,10 @@ static void cut_cycles(struct wr_loader *ld)
     struct wr_policy *policy = ld->policy;
 
     for (size_t plan = 0; plan < policy->plan_count; plan++) {
-        int at = policy->upgrades[plan];
+        int at = (int)policy->upgrades[plan];
         size_t steps = 0;
         while (at >= 0 && at != (int)plan && steps++ < policy->plan_count)
-            at = policy->upgrades[at];
+            at = (int)policy->upgrades[at];
         if (at != (int)plan)
             continue;
         wr_error(ld, ld->plan_bodies[plan].upgrade_to,

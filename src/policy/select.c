@@ -115,7 +115,7 @@ static int customer_plan(const struct selecting *s, const struct wr_customer_fin
     const struct wr_customer_seen *customer = &s->out->customer;
     int plan;
 
-    if (!s->out->customer_known)
+    if (finder == NULL || !s->out->customer_known)
         return -1;
     plan = finder->plan(finder->context, customer->file_plan);
     if (plan < 0 || (size_t)plan >= policy->plan_count)
@@ -278,10 +278,10 @@ static __attribute__((noinline)) void match_path(struct selecting *s)
 /* The next plan on the way up that has the route; -1: none has. */
 static int16_t plan_with(const struct selecting *s)
 {
-    int plan = s->policy->upgrades[s->out->plan];
+    int plan = (int)s->policy->upgrades[s->out->plan];
 
     while (plan >= 0 && (s->included >> plan & 1) == 0)
-        plan = s->policy->upgrades[plan];
+        plan = (int)s->policy->upgrades[plan];
     return (int16_t)plan;
 }
 
@@ -396,7 +396,9 @@ void wr_policy_select_with(const struct wr_policy *policy, const struct weir_req
     out->plan = policy->plan_count > 1 ? find_plan(&s, finder) : 0;
     out->banned = is_banned(&s);
     match(&s);
-    out->plan_wanted = out->plan_excludes ? plan_with(&s) : -1;
+    out->plan_wanted = -1;
+    if (out->plan_excludes)
+        out->plan_wanted = plan_with(&s);
     out->route = s.route != NULL ? s.route->pattern : "";
     out->over_max = s.over_max;
     out->cost_rule = s.cost_rule < policy->cost_count ? (int32_t)s.cost_rule : -1;

@@ -19,8 +19,10 @@
  * Rejected: words for windows as well (every charge of a hot key would fight for the same CAS). */
 #include "remote/memcached_charge.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "algo/leasing.h"
@@ -66,11 +68,11 @@ size_t wr_mc_charge_key(const struct wr_mc_charge *charge, const char *prefix, u
     char tag[2 * WR_TAG_BYTES + 1];
     int len;
 
-    for (unsigned i = 0; i < WR_TAG_BYTES; i++) {
+    for (size_t i = 0; i < WR_TAG_BYTES; i++) {
         tag[2 * i] = hex[asked->tag[i] >> 4];
         tag[2 * i + 1] = hex[asked->tag[i] & 15];
     }
-    tag[2 * WR_TAG_BYTES] = '\0';
+    tag[sizeof tag - 1] = '\0';
     if (!wr_mc_is_count(&charge->limit))
         len = snprintf(out, WR_MC_KEY_MAX + 1, "%s:%s:%s", prefix, tag, asked->name);
     else /* windows of another length are counted apart */
@@ -159,13 +161,32 @@ unsigned wr_mc_charge_ask(const struct wr_mc_charge *charge, const char *prefix,
 
 /* ---- hearing ------------------------------------------------------------------------------- */
 
+/* The numbers behind "w1": ALGO UNITS WINDOW_NS BURST, and WORD. */
+static bool read_numbers(const char *at, int64_t number[4], uint64_t *word)
+{
+    char *end;
+
+    *word = 0;
+    if (strncmp(at, "w1 ", 3) != 0)
+        return false;
+    at += 3;
+    for (unsigned i = 0; i < 4; i++, at = end) {
+        errno = 0;
+        number[i] = strtoll(at, &end, 10);
+        if (end == at || errno != 0)
+            return false;
+    }
+    errno = 0;
+    *word = strtoull(at, &end, 10);
+    return end != at && errno == 0;
+}
+
 /* "w1 ALGO UNITS WINDOW_NS BURST WORD" -> the word under charge->limit. */
 static uint64_t read_word(const struct wr_mc_charge *charge, struct weir_slice value,
                           int64_t now_ns)
 {
     char text[WORD_BYTES];
-    unsigned algo;
-    int64_t units, window_ns, burst;
+    int64_t number[4]; /* algorithm, units, window, burst */
     uint64_t word;
     struct wr_limit old;
 
@@ -173,10 +194,9 @@ static uint64_t read_word(const struct wr_mc_charge *charge, struct weir_slice v
         return 0;
     memcpy(text, value.ptr, value.len);
     text[value.len] = '\0';
-    if (sscanf(text, "w1 %u %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNu64, &algo, &units,
-               &window_ns, &burst, &word) != 5 ||
-        (algo != WR_TOKEN_BUCKET && algo != WR_LEAKY_BUCKET) || burst < 0 ||
-        wr_limit_make(&old, (enum wr_algo)algo, units, window_ns, burst,
+    if (!read_numbers(text, number, &word) ||
+        (number[0] != WR_TOKEN_BUCKET && number[0] != WR_LEAKY_BUCKET) || number[3] < 0 ||
+        wr_limit_make(&old, (enum wr_algo)number[0], number[1], number[2], number[3],
                       charge->limit.count_denied) != NULL)
         return 0;
     if (memcmp(&old, &charge->limit, sizeof old) == 0)
