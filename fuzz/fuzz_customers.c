@@ -76,7 +76,8 @@ static void find_all(void)
         struct weir_slice value = value_of(key % KEYS, text);
         uint64_t hash = wr_customers_hash(&identity, value);
         wr_customers_prefetch(map, hash);
-        if (wr_customers_find(map, &identity, value, hash, &number) &&
+        if (wr_customers_find(map, &identity, value, hash, wr_customers_guess(map, hash),
+                              &number) &&
             (number >= wr_customers_room(map) ||
              (wr_customers_get(map, number, &record) && record.anchor > 31)))
             abort();

@@ -182,6 +182,8 @@ void wr_known_close(struct wr_engine *engine)
 struct finding {
     struct wr_known *known;
     int64_t now;
+    bool is_guessed;
+    struct wr_known_early early;
 };
 
 static void prefetch_cells(const struct wr_known *known, uint32_t number)
@@ -190,7 +192,8 @@ static void prefetch_cells(const struct wr_known *known, uint32_t number)
         wr_usage_prefetch(known->prefetch[i], number);
 }
 
-static uint32_t prefetch_guess(const struct wr_known *known, uint64_t hash)
+/* And start fetching what it leads to. */
+static uint32_t guess_of(const struct wr_known *known, uint64_t hash)
 {
     uint32_t guess = wr_customers_guess(known->map, hash);
 
@@ -199,11 +202,71 @@ static uint32_t prefetch_guess(const struct wr_known *known, uint64_t hash)
     return guess;
 }
 
+/* Whether the value is believed is not asked: what is fetched in vain costs little. */
+static struct weir_slice value_of(const struct wr_engine *engine,
+                                  const struct weir_request *request)
+{
+    const struct wr_policy_customers *customers = wr_policy_settings(engine->policy)->customers;
+    struct wr_selection as_if; /* of it only this is read */
+
+    as_if.peer_trusted = true;
+    return wr_policy_believed(engine->policy, request, &as_if, customers->identity[0]);
+}
+
+static void expect_value(const struct wr_known *known, struct weir_slice value,
+                         struct wr_known_early *early)
+{
+    early->value = value;
+    early->hash = wr_customers_hash(&known->by[0], value);
+    wr_customers_prefetch(known->map, early->hash);
+}
+
+void wr_known_expect(const struct wr_engine *engine, const struct weir_request *request,
+                     struct wr_known_early *early)
+{
+    const struct wr_known *known = engine->known;
+
+    *early = (struct wr_known_early){.guess = UINT32_MAX};
+    if (known == NULL || known->by_count == 0)
+        return;
+    early->value = value_of(engine, request);
+    if (early->value.len > 0)
+        expect_value(known, early->value, early);
+}
+
+void wr_known_guess(const struct wr_engine *engine, struct wr_known_early *early)
+{
+    if (early->value.len > 0)
+        early->guess = guess_of(engine->known, early->hash);
+}
+
+static void expect(void *context, struct weir_slice value)
+{
+    struct finding *finding = context;
+
+    if (finding->known->by_count > 0)
+        expect_value(finding->known, value, &finding->early);
+}
+
+/* The guess at whose |value| is, and its hash. */
+static uint32_t guess_at(const struct finding *finding, unsigned by, struct weir_slice value,
+                         uint64_t *hash)
+{
+    const struct wr_known_early *early = &finding->early;
+    const struct wr_known *known = finding->known;
+
+    if (by == 0 && early->value.ptr == value.ptr && early->value.len == value.len) {
+        *hash = early->hash;
+        return finding->is_guessed ? early->guess : guess_of(known, *hash);
+    }
+    *hash = wr_customers_hash(&known->by[by], value);
+    return guess_of(known, *hash);
+}
+
 static bool find(void *context, unsigned by, struct weir_slice value, struct wr_customer_seen *out)
 {
     const struct finding *finding = context;
     struct wr_known *known = finding->known;
-    const struct wr_customers_identity *identity = &known->by[by];
     struct wr_customer_record record;
     uint32_t guess, number;
     uint64_t hash;
@@ -211,10 +274,8 @@ static bool find(void *context, unsigned by, struct weir_slice value, struct wr_
     *out = (struct wr_customer_seen){0};
     if (by >= known->by_count)
         return false;
-    hash = wr_customers_hash(identity, value);
-    wr_customers_prefetch(known->map, hash);
-    guess = prefetch_guess(known, hash);
-    if (!wr_customers_find(known->map, identity, value, hash, &number) &&
+    guess = guess_at(finding, by, value, &hash);
+    if (!wr_customers_find(known->map, &known->by[by], value, hash, guess, &number) &&
         (!known->supposed || !wr_known_suppose(known, by, value, &number)))
         return false;
     if (guess != number)
@@ -257,18 +318,20 @@ static int plan(void *context, unsigned file_plan)
 }
 
 void wr_known_select(struct wr_engine *engine, const struct weir_request *request, int64_t now,
-                     struct wr_selection *out)
+                     const struct wr_known_early *early, struct wr_selection *out)
 {
-    struct finding finding = {engine->known, now};
-    const struct wr_customer_finder finder = {find, plan, &finding};
+    struct finding finding = {engine->known, now, early != NULL, {.guess = UINT32_MAX}};
+    const struct wr_customer_finder finder = {early == NULL ? expect : NULL, find, plan, &finding};
 
+    if (early != NULL)
+        finding.early = *early;
     wr_policy_select_with(engine->policy, request, engine->known != NULL ? &finder : NULL, out);
 }
 
 bool wr_known_find(struct wr_engine *engine, struct weir_slice value, int64_t now,
                    struct wr_customer_seen *out)
 {
-    struct finding finding = {engine->known, now};
+    struct finding finding = {.known = engine->known, .now = now};
 
     *out = (struct wr_customer_seen){0};
     for (unsigned i = 0; engine->known != NULL && i < engine->known->by_count; i++)
@@ -279,36 +342,9 @@ bool wr_known_find(struct wr_engine *engine, struct weir_slice value, int64_t no
 
 int wr_known_plan(struct wr_engine *engine, const struct wr_customer_seen *customer)
 {
-    struct finding finding = {engine->known, 0};
+    struct finding finding = {.known = engine->known};
 
     return engine->known != NULL ? plan(&finding, customer->file_plan) : -1;
-}
-
-/* Whether the value is believed is not asked: what is fetched in vain costs little. */
-static uint64_t hash_of(const struct wr_engine *engine, const struct weir_request *request)
-{
-    const struct wr_policy_customers *customers = wr_policy_settings(engine->policy)->customers;
-    struct wr_selection as_if; /* of it only this is read */
-    struct weir_slice value;
-
-    if (engine->known->by_count == 0)
-        return 0;
-    as_if.peer_trusted = true;
-    value = wr_policy_believed(engine->policy, request, &as_if, customers->identity[0]);
-    return value.len > 0 ? wr_customers_hash(&engine->known->by[0], value) : 0;
-}
-
-void wr_known_prefetch(const struct wr_engine *engine, const struct weir_request *requests,
-                       size_t n)
-{
-    uint64_t hashes[WR_KNOWN_BATCH];
-
-    for (size_t i = 0; i < n && i < WR_KNOWN_BATCH; i++) {
-        hashes[i] = hash_of(engine, &requests[i]);
-        wr_customers_prefetch(engine->known->map, hashes[i]);
-    }
-    for (size_t i = 0; i < n && i < WR_KNOWN_BATCH; i++)
-        (void)prefetch_guess(engine->known, hashes[i]);
 }
 
 bool wr_known_upgrade(struct wr_engine *engine, const struct wr_ballot *b,

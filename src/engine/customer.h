@@ -49,9 +49,24 @@ bool wr_known_suppose(struct wr_known *known, unsigned by, struct weir_slice val
 bool wr_known_move(struct wr_known *known, const struct wr_selection *selection, int plan,
                    struct weir_request *again);
 
-/* wr_policy_select_with the customers that there are. */
+/* Whose request it may be, found out ahead, so that fetching what he needs takes place during other
+ * work. */
+struct wr_known_early {
+    struct weir_slice value; /* of the first identity that leads to a customer; len 0: none */
+    uint64_t hash;
+    uint32_t guess; /* UINT32_MAX: none, or not yet */
+};
+
+/* Start fetching what says whom |request|'s value leads to. */
+void wr_known_expect(const struct wr_engine *engine, const struct weir_request *request,
+                     struct wr_known_early *early);
+/* A while later: start fetching his record and what he has used. */
+void wr_known_guess(const struct wr_engine *engine, struct wr_known_early *early);
+
+/* wr_policy_select_with the customers that there are. |early| is of this request, guessed; NULL: it
+ * begins here. */
 void wr_known_select(struct wr_engine *engine, const struct weir_request *request, int64_t now,
-                     struct wr_selection *out);
+                     const struct wr_known_early *early, struct wr_selection *out);
 
 /* The customer that |value| leads to, as any of the policy's identities does, tried in order.
  * False: none. */
@@ -68,12 +83,6 @@ int wr_known_plan(struct wr_engine *engine, const struct wr_customer_seen *custo
 bool wr_known_upgrade(struct wr_engine *engine, const struct wr_ballot *b,
                       const struct wr_selection *selection, int64_t now,
                       struct weir_request *again);
-
-/* Start fetching what the customers of |requests|, at most WR_KNOWN_BATCH, lead to and have used.
- * The engine knows customers. */
-#define WR_KNOWN_BATCH 8
-void wr_known_prefetch(const struct wr_engine *engine, const struct weir_request *requests,
-                       size_t n);
 
 /* wr_engine_check_one of a quota with cells: |key| is the value of an identity that leads to a
  * customer, whose plan holds; whoever is unknown passes. Writes the verdict and the receipt. */

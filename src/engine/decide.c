@@ -10,8 +10,7 @@
 #include "engine/ballot.h"
 #include "engine/shared.h"
 
-#define BATCH \
-    WR_KNOWN_BATCH /* requests whose cache misses overlap; a selection is 3 KiB of stack */
+#define BATCH 8 /* requests whose cache misses overlap; a selection is 3 KiB of stack */
 
 struct decision {
     struct wr_selection selection;
@@ -21,12 +20,12 @@ struct decision {
 
 /* Select, hash, and start fetching the slots. */
 static void prepare(struct wr_engine *engine, const struct weir_request *request, int64_t now,
-                    struct decision *d)
+                    const struct wr_known_early *early, struct decision *d)
 {
     struct wr_selection *selection = &d->selection;
     struct wr_ballot *b = &d->ballot;
 
-    wr_known_select(engine, request, now, selection);
+    wr_known_select(engine, request, now, early, selection);
     d->bar = wr_answer_bar(engine, request, selection, now);
     b->plan = selection->plan;
     b->count = selection->count;
@@ -46,7 +45,7 @@ static __attribute__((noinline)) bool upgrade(struct wr_engine *engine,
 
     if (!wr_known_upgrade(engine, &d->ballot, &d->selection, now, &again))
         return false;
-    prepare(engine, &again, now, d); /* its plan is given now: it is not upgraded again */
+    prepare(engine, &again, now, NULL, d); /* its plan is given now: it is not upgraded again */
     return true;
 }
 
@@ -94,13 +93,14 @@ void wr_engine_decide(struct wr_engine *engine, const struct weir_request *reque
         wr_shared_decide(engine, request, now, answer);
         return;
     }
-    prepare(engine, request, now, &d);
+    prepare(engine, request, now, NULL, &d);
     decide_prepared(engine, request, &d, now, answer);
 }
 
 void wr_engine_decide_batch(struct wr_engine *engine, const struct weir_request *requests, size_t n,
                             int64_t now, struct weir_answer *answers)
 {
+    struct wr_known_early early[BATCH];
     struct decision d[BATCH];
 
     for (size_t i = 0; i < n && engine->shares; i++)
@@ -109,10 +109,12 @@ void wr_engine_decide_batch(struct wr_engine *engine, const struct weir_request 
         return;
     for (size_t start = 0; start < n; start += BATCH) {
         size_t count = n - start < BATCH ? n - start : BATCH;
-        if (engine->known != NULL)
-            wr_known_prefetch(engine, &requests[start], count);
         for (size_t i = 0; i < count; i++)
-            prepare(engine, &requests[start + i], now, &d[i]);
+            wr_known_expect(engine, &requests[start + i], &early[i]);
+        for (size_t i = 0; i < count; i++)
+            wr_known_guess(engine, &early[i]);
+        for (size_t i = 0; i < count; i++)
+            prepare(engine, &requests[start + i], now, &early[i], &d[i]);
         for (size_t i = 0; i < count; i++)
             decide_prepared(engine, &requests[start + i], &d[i], now, &answers[start + i]);
     }

@@ -16,7 +16,7 @@ void wr_engine_explain(struct wr_engine *engine, const struct weir_request *requ
     struct weir_request look = *request;
 
     look.peek = true;
-    wr_known_select(engine, &look, now, &out->selection);
+    wr_known_select(engine, &look, now, NULL, &out->selection);
     wr_policy_explain(engine->policy, &look, &out->selection, out->reason);
     wr_engine_decide(engine, &look, now, &out->answer);
     out->selection.banned = out->answer.reason == WEIR_REASON_BANNED; /* in the arena as well */

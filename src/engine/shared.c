@@ -318,13 +318,13 @@ static bool begin_request(struct wr_engine *engine, const struct weir_request *r
     struct wr_bar bar;
     bool complete;
 
-    wr_known_select(engine, request, now, &selection);
+    wr_known_select(engine, request, now, NULL, &selection);
     bar = wr_answer_bar(engine, request, &selection, now);
     complete = begin(&b, request->peek, &bar, answer);
     if (!complete || answer->outcome != WEIR_DENY || bar.reason != WEIR_REASON_NONE ||
         !wr_known_upgrade(engine, &pending->ballot, &selection, now, &again))
         return complete;
-    wr_known_select(engine, &again, now, &selection);
+    wr_known_select(engine, &again, now, NULL, &selection);
     bar = wr_answer_bar(engine, &again, &selection, now);
     return begin(&b, request->peek, &bar, answer);
 }

@@ -227,6 +227,9 @@ enum wr_plan_from {
 
 /* How select finds customers: the policy knows no store. */
 struct wr_customer_finder {
+    /* |value| (len > 0) may be that of customers.by[0], if it turns out to be believed: time to
+     * start fetching what it leads to. NULL: nothing to do. */
+    void (*expect)(void *context, struct weir_slice value);
     /* The customer that |value| (len > 0) of the identity customers.by[|by|] leads to. False: there
      * is none that is active; |*out| is then zeros. */
     bool (*find)(void *context, unsigned by, struct weir_slice value, struct wr_customer_seen *out);

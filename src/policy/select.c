@@ -94,6 +94,25 @@ static struct weir_slice identity_value(struct selecting *s, unsigned index)
 
 /* ---- the customer ------------------------------------------------------------------------ */
 
+/* Say early what the first one probably is. */
+static void expect_customer(struct selecting *s, const struct wr_customer_finder *finder)
+{
+    const struct wr_policy_customers *customers = s->policy->settings.customers;
+    const struct wr_identity *identity;
+    struct weir_slice value;
+
+    if (customers == NULL || customers->by_count == 0)
+        return;
+    identity = &s->policy->identities[customers->identity[0]];
+    value = wr_identity_value(identity, s->request, true);
+    if (identity->trust_anyone) {
+        s->identities[customers->identity[0]] = value;
+        s->resolved |= UINT32_C(1) << customers->identity[0];
+    }
+    if (value.len > 0)
+        finder->expect(finder->context, value);
+}
+
 /* The first identity of customers.by that leads to one. */
 static void find_customer(struct selecting *s, const struct wr_customer_finder *finder)
 {
@@ -390,6 +409,8 @@ void wr_policy_select_with(const struct wr_policy *policy, const struct weir_req
     out->plan_excludes = false;
     out->customer_known = false;
     out->customer = (struct wr_customer_seen){0};
+    if (finder != NULL && finder->expect != NULL)
+        expect_customer(&s, finder);
     find_client(&s);
     find_customer(&s, finder);
     out->plan_from = WR_PLAN_DEFAULT;

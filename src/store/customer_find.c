@@ -4,12 +4,12 @@
  * Problem. The file has SHA-256 digests of keys and nothing else that they could be found by. A
  * SHA-256 is 0.4 us, more than all the rest of a decision.
  *
- * Idea. The file has a secret, as the arena has, and a cache by the key's SipHash under it: lines
- * of four entries {hash, customer and epoch}. The hash is a PRF of 64 bits, so an entry with it is
- * the key's (of a million keys, two share one with a probability of 3e-8). An entry holds while its
- * epoch is the one that its hash has now, which the writer raises after it has changed a key. So it
- * must know the hash: whoever finds a key by its digest puts the hash into the key's cell before
- * the cache may have it.
+ * Idea. The file has a secret, as the arena has, and a cache by the key's SipHash under it: entries
+ * {hash, customer and epoch}. The hash is a PRF of 64 bits, so an entry with it is the key's (of a
+ * million keys, two share one with a probability of 3e-8). An entry holds while its epoch is the
+ * one that its hash has now, which the writer raises after it has changed a key. So it must know
+ * the hash: whoever finds a key by its digest puts the hash into the key's cell before the cache
+ * may have it.
  *
  * Why a revoked key is never found again. Who fills the cache reads the epoch E first, then finds
  * the key LIVE and has its hash in the cell by a compare-and-swap (or finds it there), under the
@@ -18,14 +18,19 @@
  * first, the writer saw the hash and the entry's E is over; if the writer's was, the filler's fails
  * or finds another meta. A filler that is killed in between leaves an entry that is as good as any.
  *
- * Memory. For a million customers the line, the record and the cells are a miss each, and only the
- * line says where the others are. So there are hints besides, four bytes a key, small enough for
- * the last level of the cache: a guess at the number, by which the others are fetched together with
- * the line. Nothing is believed of them.
+ * Memory. With a million customers each thing that is looked at is a miss, of the cache and of the
+ * TLB, and only what says whose key it is says where the record and the cells are: two misses, one
+ * after the other, are the least. So entries are in the records themselves, which are needed
+ * anyway, and what leads there are hints of four bytes a key: a guess at the number, by which
+ * record and cells are fetched together. Nothing is believed of a hint; the record's entry proves
+ * it. Lines of four entries by hash hold all keys besides: for those whose hint was overwritten,
+ * and for customers who use more keys than their record has entries.
  *
  * Rejected: the daemon computing the hashes (it does not have the keys); an entry that names the
- * key's cell, to be compared there (one more miss for every decision); remembering who is nobody's
- * (a new key would not be found; strangers cost a SHA-256 each, as they would without a cache). */
+ * key's cell, to be compared there (one more miss for every decision); hints of a process's own in
+ * huge pages (a tenth less time, and each process has them in the cache for itself); remembering
+ * who is nobody's (a new key would not be found; strangers cost a SHA-256 each, as they would
+ * without a cache). */
 #include <string.h>
 
 #include "store/customers_file.h"
@@ -69,44 +74,67 @@ uint64_t wr_customers_hash(const struct wr_customers_identity *identity, struct 
     return wr_sip_finish(sip) | 1; /* 0 is a hash not known */
 }
 
-/* ---- the cache ----------------------------------------------------------------------------- */
+/* ---- hints --------------------------------------------------------------------------------- */
 
-static struct wr_cache_line *line_of(const struct wr_customers *map, uint64_t hash)
+static struct wr_hints *hints_of(const struct wr_customers *map, uint64_t hash)
 {
-    return &map->cache[wr_mapped_index(hash, map->room)];
+    return &map->hints[wr_mapped_index(hash, map->hints_count)];
 }
 
-static uint32_t *hint_of(const struct wr_customers *map, uint64_t hash)
+/* Never 0, and no customer's bits. The high bits of the hash say which group it is, so others tell
+ * keys apart. */
+static uint32_t hint_tag(const struct wr_customers *map, uint64_t hash)
 {
-    return &map->hints[wr_mapped_index(hash, (uint64_t)map->room * WR_HINTS_PER_ROOM)];
+    return ((uint32_t)hash | 1) << map->hint_shift;
 }
 
-/* Never 0. The high bits say which hint it is, so others tell keys apart. */
-static uint32_t hint_tag(uint64_t hash)
+static uint32_t hint_mask(const struct wr_customers *map)
 {
-    return (uint32_t)(hash >> 2 & 0xff) << 24 | 0x1000000;
+    return (UINT32_C(1) << map->hint_shift) - 1;
 }
 
 void wr_customers_prefetch(const struct wr_customers *map, uint64_t hash)
 {
-    __builtin_prefetch(hint_of(map, hash));
-    __builtin_prefetch(line_of(map, hash));
+    __builtin_prefetch(hints_of(map, hash));
 }
 
+/* Without a branch for each hint: which one it is, nothing could predict. */
 uint32_t wr_customers_guess(const struct wr_customers *map, uint64_t hash)
 {
-    uint32_t hint = __atomic_load_n(hint_of(map, hash), __ATOMIC_RELAXED);
-    uint32_t number = hint & WR_KEY_CUSTOMER_MASK;
+    const struct wr_hints *hints = hints_of(map, hash);
+    uint32_t tag = hint_tag(map, hash), mask = hint_mask(map), number = UINT32_MAX;
 
-    if ((hint & 0xff000000) != hint_tag(hash) || number >= map->room)
+    for (unsigned i = 0; i < WR_HINTS; i++) {
+        uint32_t hint = __atomic_load_n(&hints->hint[i], __ATOMIC_RELAXED);
+        number = (hint & ~mask) == tag ? hint & mask : number;
+    }
+    if (number >= map->room)
         return UINT32_MAX;
     __builtin_prefetch(&map->records[number]);
     return number;
 }
 
+/* Instead of one with the same tag, of none, or of any. */
 static void hint_at(const struct wr_customers *map, uint64_t hash, uint32_t number)
 {
-    __atomic_store_n(hint_of(map, hash), hint_tag(hash) | number, __ATOMIC_RELAXED);
+    struct wr_hints *hints = hints_of(map, hash);
+    uint32_t tag = hint_tag(map, hash), mask = hint_mask(map);
+    unsigned victim = number % WR_HINTS;
+
+    for (unsigned i = 0; i < WR_HINTS; i++)
+        if (__atomic_load_n(&hints->hint[i], __ATOMIC_RELAXED) == 0)
+            victim = i;
+    for (unsigned i = 0; i < WR_HINTS; i++)
+        if ((__atomic_load_n(&hints->hint[i], __ATOMIC_RELAXED) & ~mask) == tag)
+            victim = i;
+    __atomic_store_n(&hints->hint[victim], tag | number, __ATOMIC_RELAXED);
+}
+
+/* ---- the cache ----------------------------------------------------------------------------- */
+
+static struct wr_cache_line *line_of(const struct wr_customers *map, uint64_t hash)
+{
+    return &map->cache[wr_mapped_index(hash, map->line_count)];
 }
 
 /* Of an entry of |epoch|, but for its version. */
@@ -120,13 +148,14 @@ static bool is_of_epoch(uint64_t word, uint32_t epoch)
     return (word & ~WR_KEY_CUSTOMER_MASK & ~WR_CACHE_VERSION_MASK) == entry_word(0, epoch);
 }
 
-static bool remembered(const struct wr_customers *map, uint64_t hash, uint32_t epoch,
-                       uint32_t *number)
+/* Is one of |count| entries that of |hash|, and still true? */
+static inline bool remembered(const struct wr_customers *map, const struct wr_slot entries[],
+                              unsigned count, uint64_t hash, uint32_t *number)
 {
-    const struct wr_cache_line *line = line_of(map, hash);
+    uint32_t epoch = WR_LOAD(wr_customers_epoch(map, hash));
 
-    for (unsigned i = 0; i < WR_CACHE_ENTRIES; i++) {
-        const struct wr_slot *entry = &line->entry[i];
+    for (unsigned i = 0; i < count; i++) {
+        const struct wr_slot *entry = &entries[i];
         uint64_t word = WR_LOAD(&entry->state);
 
         if (WR_LOAD(&entry->word) != hash || WR_LOAD(&entry->state) != word ||
@@ -138,36 +167,36 @@ static bool remembered(const struct wr_customers *map, uint64_t hash, uint32_t e
     return false;
 }
 
-/* Which entry of a line gives way? One of this key, an empty or void one, or any. */
-static unsigned victim_of(const struct wr_customers *map, const struct wr_slot seen[],
-                          uint64_t hash)
+/* Remember in one of |count| entries whose key it is: in one of this key, or one that is empty or
+ * void, or else in number |otherwise|, if there is such. Losing to somebody else is harmless: the
+ * key is found by its digest once more. */
+static void put(const struct wr_customers *map, struct wr_slot entries[], unsigned count,
+                unsigned otherwise, uint64_t hash, uint64_t entry)
 {
-    unsigned victim = (unsigned)(hash >> 12) % WR_CACHE_ENTRIES;
+    unsigned victim = otherwise;
+    struct wr_slot seen[WR_CACHE_ENTRIES];
 
-    for (unsigned i = 0; i < WR_CACHE_ENTRIES; i++)
+    for (unsigned i = 0; i < count; i++) {
+        seen[i] = (struct wr_slot){WR_LOAD(&entries[i].word), WR_LOAD(&entries[i].state)};
         if (!is_of_epoch(seen[i].state, WR_LOAD(wr_customers_epoch(map, seen[i].word))))
             victim = i;
-    for (unsigned i = 0; i < WR_CACHE_ENTRIES; i++)
+    }
+    for (unsigned i = 0; i < count; i++)
         if (seen[i].word == hash)
             victim = i;
-    return victim;
+    if (victim < count)
+        (void)wr_cas16(&entries[victim], seen[victim].word, seen[victim].state, hash,
+                       entry | ((seen[victim].state + WR_CACHE_VERSION) & WR_CACHE_VERSION_MASK));
 }
 
-/* Losing to somebody else is harmless: the key is found by its digest once more. */
 static void remember(struct wr_customers *map, uint64_t hash, uint32_t number, uint32_t epoch)
 {
-    struct wr_cache_line *line = line_of(map, hash);
-    struct wr_slot seen[WR_CACHE_ENTRIES];
-    uint64_t version;
-    unsigned victim;
+    uint64_t entry = entry_word(number, epoch);
 
-    for (unsigned i = 0; i < WR_CACHE_ENTRIES; i++)
-        seen[i] = (struct wr_slot){WR_LOAD(&line->entry[i].word), WR_LOAD(&line->entry[i].state)};
+    put(map, map->records[number].entry, WR_RECORD_ENTRIES, WR_RECORD_ENTRIES, hash, entry);
+    put(map, line_of(map, hash)->entry, WR_CACHE_ENTRIES, (unsigned)(hash >> 12) % WR_CACHE_ENTRIES,
+        hash, entry);
     hint_at(map, hash, number);
-    victim = victim_of(map, seen, hash);
-    version = (seen[victim].state + WR_CACHE_VERSION) & WR_CACHE_VERSION_MASK;
-    (void)wr_cas16(&line->entry[victim], seen[victim].word, seen[victim].state, hash,
-                   entry_word(number, epoch) | version);
 }
 
 /* ---- finding ------------------------------------------------------------------------------- */
@@ -177,7 +206,7 @@ static __attribute__((noinline)) bool find_by_digest(struct wr_customers *map,
                                                      struct weir_slice value, uint64_t hash,
                                                      uint32_t *number)
 {
-    uint32_t epoch = WR_LOAD(wr_customers_epoch(map, hash));
+    uint32_t epoch = WR_LOAD(wr_customers_epoch(map, hash)); /* first: see above */
     unsigned char digest[WR_SHA256_BYTES];
     struct wr_sha256 sha = identity->sha;
     struct wr_key_cell *cell;
@@ -197,16 +226,28 @@ static __attribute__((noinline)) bool find_by_digest(struct wr_customers *map,
     return true;
 }
 
-bool wr_customers_find(struct wr_customers *map, const struct wr_customers_identity *identity,
-                       struct weir_slice value, uint64_t hash, uint32_t *number)
+/* His record is elsewhere than was guessed, or has no room for this key. */
+static __attribute__((noinline)) bool find_by_line(struct wr_customers *map,
+                                                   const struct wr_customers_identity *identity,
+                                                   struct weir_slice value, uint64_t hash,
+                                                   uint32_t guess, uint32_t *number)
 {
-    uint32_t epoch = WR_LOAD(wr_customers_epoch(map, hash));
-
-    if (!remembered(map, hash, epoch, number) &&
-        !find_by_digest(map, identity, value, hash, number)) {
+    if (remembered(map, line_of(map, hash)->entry, WR_CACHE_ENTRIES, hash, number)) {
+        if (*number != guess)
+            hint_at(map, hash, *number);
+    } else if (!find_by_digest(map, identity, value, hash, number)) {
         *number = 0;
         return false;
     }
     __builtin_prefetch(&map->records[*number]);
     return true;
+}
+
+bool wr_customers_find(struct wr_customers *map, const struct wr_customers_identity *identity,
+                       struct weir_slice value, uint64_t hash, uint32_t guess, uint32_t *number)
+{
+    if (guess < map->room &&
+        remembered(map, map->records[guess].entry, WR_RECORD_ENTRIES, hash, number))
+        return true;
+    return find_by_line(map, identity, value, hash, guess, number);
 }

@@ -35,6 +35,16 @@ struct geometry {
     uint64_t plans_at, epochs_at, wants_at, records_at, keys_at, cache_at, hints_at, size_bytes;
 };
 
+static uint32_t lines_of(uint32_t room)
+{
+    return (room + WR_ROOM_PER_LINE - 1) / WR_ROOM_PER_LINE;
+}
+
+static uint32_t hints_of(uint32_t room)
+{
+    return (room + WR_ROOM_PER_HINTS - 1) / WR_ROOM_PER_HINTS;
+}
+
 static struct geometry geometry_of(uint32_t room)
 {
     struct geometry g = {.plans_at = WR_MAPPED_HEADER_BYTES};
@@ -45,9 +55,9 @@ static struct geometry geometry_of(uint32_t room)
     g.keys_at = g.records_at + wr_mapped_pages((uint64_t)room * sizeof(struct wr_customer_cell));
     g.cache_at =
         g.keys_at + wr_mapped_pages((uint64_t)room * WR_KEYS_PER_ROOM * sizeof(struct wr_key_cell));
-    g.hints_at = g.cache_at + wr_mapped_pages((uint64_t)room * sizeof(struct wr_cache_line));
-    g.size_bytes =
-        g.hints_at + wr_mapped_pages((uint64_t)room * WR_HINTS_PER_ROOM * sizeof(uint32_t));
+    g.hints_at =
+        g.cache_at + wr_mapped_pages((uint64_t)lines_of(room) * sizeof(struct wr_cache_line));
+    g.size_bytes = g.hints_at + wr_mapped_pages((uint64_t)hints_of(room) * sizeof(struct wr_hints));
     return g;
 }
 
@@ -82,7 +92,7 @@ static const struct wr_mapped_kind kind = {
     .version = WR_CUSTOMERS_VERSION,
     .layout = sizeof(struct wr_customer_cell) | sizeof(struct wr_key_cell) << 12 |
               sizeof(struct wr_cache_line) << 24 | (uint64_t)WR_KEYS_PER_ROOM << 36 |
-              (uint64_t)WR_CUSTOMER_EPOCHS << 40 | (uint64_t)WR_HINTS_PER_ROOM << 56,
+              (uint64_t)WR_CUSTOMER_EPOCHS << 40 | (uint64_t)WR_HINTS << 56,
     .room_max = WR_CUSTOMERS_ROOM_LIMIT,
     .size_bytes = size_of,
     .fill = fill,
@@ -103,7 +113,10 @@ static void find_parts(struct wr_customers *map)
     map->records = (struct wr_customer_cell *)(void *)(base + g.records_at);
     map->keys = (struct wr_key_cell *)(void *)(base + g.keys_at);
     map->cache = (struct wr_cache_line *)(void *)(base + g.cache_at);
-    map->hints = (uint32_t *)(void *)(base + g.hints_at);
+    map->hints = (struct wr_hints *)(void *)(base + g.hints_at);
+    map->line_count = lines_of(map->room);
+    map->hints_count = hints_of(map->room);
+    map->hint_shift = map->room > 1 ? 32U - (unsigned)__builtin_clz(map->room - 1) : 0;
     memcpy(map->secret, map->header->secret, sizeof map->secret);
 }
 

@@ -59,8 +59,8 @@ struct wr_customers_identity {
 void wr_customers_identity(const struct wr_customers *map, struct weir_slice name,
                            struct wr_customers_identity *out);
 
-/* The hash of |value| under the file's secret, for those below; and start fetching what it leads
- * to. */
+/* The hash of |value| under the file's secret, for those below; and start fetching what says whom
+ * it leads to. */
 uint64_t wr_customers_hash(const struct wr_customers_identity *identity, struct weir_slice value);
 void wr_customers_prefetch(const struct wr_customers *map, uint64_t hash);
 
@@ -69,10 +69,11 @@ void wr_customers_prefetch(const struct wr_customers *map, uint64_t hash);
  */
 uint32_t wr_customers_guess(const struct wr_customers *map, uint64_t hash);
 
-/* Whose key |value| is, |hash| its hash; and start fetching his record. False: nobody's. One cache
- * line for a key that was found before, a SHA-256 (0.4 us) for others. */
+/* Whose key |value| is, |hash| its hash, |guess| what was guessed; and start fetching his record.
+ * False: nobody's. The record alone where the guess is right; a SHA-256 (0.4 us) for a key that was
+ * not found before. */
 bool wr_customers_find(struct wr_customers *map, const struct wr_customers_identity *identity,
-                       struct weir_slice value, uint64_t hash, uint32_t *number);
+                       struct weir_slice value, uint64_t hash, uint32_t guess, uint32_t *number);
 
 struct wr_customer_record {
     int64_t id;         /* of its row; the same on all nodes */

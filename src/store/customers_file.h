@@ -5,10 +5,10 @@
  *     4096  plans           64 x  64   names, padded with zeros
  *     8192  epochs        4096 x   4
  *    24576  wants         room / 8     a bit a customer, in whole pages
- *        .  records       room x  32   in whole pages
+ *        .  records       room x  64   in whole pages
  *        .  keys      3 x room x  32   in whole pages; open addressing by digest
- *        .  cache         room x  64   lines of four entries, in whole pages
- *        .  hints     2 x room x   4   number 0..23, tag 24..31: whose record is worth fetching
+ *        .  cache     room / 2 x  64   lines of four entries, in whole pages
+ *        .  hints     room / 2 x  16   groups of four: whose record is worth fetching
  *
  * Zero is the empty value of everything. Bytes of the file are input: each number in them is
  * checked where it is used. */
@@ -19,12 +19,15 @@
 #include "store/mapped.h"
 
 #define WR_CUSTOMERS_MAGIC "\x89weirc\x1a\n"
-#define WR_CUSTOMERS_VERSION UINT32_C(1)
+#define WR_CUSTOMERS_VERSION UINT32_C(2)
 #define WR_CUSTOMER_EPOCHS 4096
-#define WR_KEYS_PER_ROOM 3 /* full at two keys a customer, when runs get long */
-#define WR_KEY_PROBES 1024 /* cells of a run at most: at two thirds full, 211 are expected */
-#define WR_CACHE_ENTRIES 4 /* of a line */
-#define WR_HINTS_PER_ROOM 2
+#define WR_KEYS_PER_ROOM 3  /* full at two keys a customer, when runs get long */
+#define WR_KEY_PROBES 1024  /* cells of a run at most: at two thirds full, 211 are expected */
+#define WR_CACHE_ENTRIES 4  /* of a line */
+#define WR_RECORD_ENTRIES 2 /* in a customer's record: most have no more keys in use */
+#define WR_ROOM_PER_LINE 2
+#define WR_HINTS 4 /* of a group */
+#define WR_ROOM_PER_HINTS 2
 
 struct wr_customers_header {
     struct wr_mapped_header mapped;
@@ -38,12 +41,14 @@ struct wr_customers_header {
  *   8  reserved
  *  16  word       plan 0..7, plan after 8..15, anchor 16..23, flags 24..31, sequence 32..63
  *  24  until_ns
- * The second half changes by one compare-and-swap; the sequence goes up each time. |id| is written
+ *  32  entry[2]   of the cache, for keys of this customer
+ * Word and until_ns change by one compare-and-swap; the sequence goes up each time. |id| is written
  * while the flags have no ACTIVE. */
 struct wr_customer_cell {
-    _Alignas(16) int64_t id;
+    _Alignas(64) int64_t id;
     uint64_t reserved;
     struct wr_slot pair;
+    struct wr_slot entry[WR_RECORD_ENTRIES];
 };
 
 /* key
@@ -61,7 +66,7 @@ enum wr_key_state { WR_KEY_FREE = 0, WR_KEY_LIVE = 1, WR_KEY_GONE = 2, WR_KEY_WR
 #define WR_KEY_STATE_SHIFT 24
 #define WR_KEY_GENERATION (UINT64_C(1) << 26) /* one of them */
 
-/* entry of the cache
+/* entry of the cache, in a line or in a record
  *   0  hash
  *   8  word       customer 0..23, version 24..38, epoch 39..62, 1 in bit 63
  * Changes by one compare-and-swap; the version goes up each time, so that who reads the same word
@@ -76,10 +81,18 @@ struct wr_cache_line {
     _Alignas(64) struct wr_slot entry[WR_CACHE_ENTRIES];
 };
 
+/* hint       customer in the low bits, as many as room - 1 has; above a tag of the hash, whose
+ *            lowest bit is 1; 0: none
+ * Four of them, where any key of the group's may have one. */
+struct wr_hints {
+    _Alignas(16) uint32_t hint[WR_HINTS];
+};
+
 static_assert(sizeof(struct wr_customers_header) == 96, "");
-static_assert(sizeof(struct wr_customer_cell) == 32, "");
+static_assert(sizeof(struct wr_customer_cell) == 64, "one cache line");
 static_assert(sizeof(struct wr_key_cell) == 32, "");
 static_assert(sizeof(struct wr_cache_line) == 64, "one cache line");
+static_assert(sizeof(struct wr_hints) == 16, "within a cache line");
 static_assert(WR_CUSTOMERS_ROOM_LIMIT == WR_KEY_CUSTOMER_MASK + 1, "");
 
 struct wr_customers {
@@ -91,9 +104,12 @@ struct wr_customers {
     struct wr_customer_cell *records;
     struct wr_key_cell *keys;
     struct wr_cache_line *cache;
-    uint32_t *hints;
+    struct wr_hints *hints;
     uint32_t room;
     uint32_t key_count;
+    uint32_t line_count;
+    uint32_t hints_count;
+    unsigned hint_shift; /* bits of a hint that are a customer */
     uint64_t secret[2];
     bool writer;
 };

@@ -102,7 +102,10 @@ static int found(struct wr_customers *map, const char *value)
 
     wr_customers_identity(map, slice("api_key"), &identity);
     hash = wr_customers_hash(&identity, slice(value));
-    return wr_customers_find(map, &identity, slice(value), hash, &number) ? (int)number : -1;
+    return wr_customers_find(map, &identity, slice(value), hash, wr_customers_guess(map, hash),
+                             &number)
+               ? (int)number
+               : -1;
 }
 
 static struct wr_customer_record record_of(int64_t id, uint8_t plan)

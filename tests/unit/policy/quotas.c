@@ -329,7 +329,7 @@ static void test_customers_are_found(void **state)
         PLANS "limits:\n" FLOOR
               "  - {name: q, by: [customer], quota: {limit: 7, per: day, on_exceed: upgrade}}\n");
     unsigned asked = 0;
-    const struct wr_customer_finder finder = {find, plan, &asked};
+    const struct wr_customer_finder finder = {NULL, find, plan, &asked};
     struct wr_selection sel;
     struct asking a;
     (void)state;

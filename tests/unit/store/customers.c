@@ -89,7 +89,10 @@ static int found(struct wr_customers *map, const struct wr_customers_identity *i
     uint32_t number;
 
     wr_customers_prefetch(map, hash);
-    return wr_customers_find(map, identity, slice(value), hash, &number) ? (int)number : -1;
+    return wr_customers_find(map, identity, slice(value), hash, wr_customers_guess(map, hash),
+                             &number)
+               ? (int)number
+               : -1;
 }
 
 static void keys_lead_to_customers(void **state)
@@ -135,6 +138,67 @@ static void a_revoked_key_leads_nowhere_at_once(void **state)
     add_key(*state, "alpha", 10); /* to somebody else */
     assert_int_equal(found(other, &api_key, "alpha"), 10);
     wr_customers_close(other);
+}
+
+/* What |value| leads to, whatever is guessed. */
+static int found_from(struct wr_customers *map, const char *value, uint32_t guess)
+{
+    uint64_t hash = wr_customers_hash(&api_key, slice(value));
+    uint32_t number;
+
+    return wr_customers_find(map, &api_key, slice(value), hash, guess, &number) ? (int)number : -1;
+}
+
+static void no_guess_is_believed(void **state)
+{
+    static const uint32_t guesses[] = {0, 7, 8, ROOM - 1, ROOM, UINT32_MAX - 1, UINT32_MAX};
+
+    add_key(*state, "alpha", 7);
+    add_key(*state, "beta", 8);
+    for (unsigned round = 0; round < 2; round++) {
+        for (size_t i = 0; i < sizeof guesses / sizeof guesses[0]; i++) {
+            assert_int_equal(found_from(*state, "alpha", guesses[i]), 7);
+            assert_int_equal(found_from(*state, "beta", guesses[i]), 8);
+            assert_int_equal(found_from(*state, "gamma", guesses[i]), -1);
+        }
+    }
+    assert_int_equal(wr_customers_guess(*state, wr_customers_hash(&api_key, slice("alpha"))), 7);
+    drop_key(*state, "alpha");
+    add_key(*state, "beta", 7);
+    for (size_t i = 0; i < sizeof guesses / sizeof guesses[0]; i++) {
+        assert_int_equal(found_from(*state, "alpha", guesses[i]), -1);
+        assert_int_equal(found_from(*state, "beta", guesses[i]), 7);
+    }
+}
+
+/* With the digests gone, what is found was remembered. */
+static void what_was_found_is_remembered(void **state)
+{
+    struct wr_customers *map = *state;
+    unsigned in_record = 0, in_line = 0;
+    char value[32];
+
+    for (unsigned i = 0; i < 10; i++) {
+        (void)snprintf(value, sizeof value, "key %u", i);
+        add_key(map, value, i < 2 ? 1 : 5); /* two of one customer, eight of another */
+        assert_int_equal(found(map, &api_key, value), i < 2 ? 1 : 5);
+    }
+    memset(map->keys, 0, map->key_count * sizeof *map->keys);
+    for (unsigned i = 0; i < 10; i++) {
+        (void)snprintf(value, sizeof value, "key %u", i);
+        assert_int_equal(found(map, &api_key, value), i < 2 ? 1 : 5);
+        assert_int_equal(found_from(map, value, UINT32_MAX), i < 2 ? 1 : 5);
+    }
+    memset(map->cache, 0, map->line_count * sizeof *map->cache);
+    for (unsigned i = 0; i < 10; i++) {
+        (void)snprintf(value, sizeof value, "key %u", i);
+        if (found(map, &api_key, value) >= 0)
+            in_record++;
+        else
+            in_line++;
+    }
+    assert_int_equal(in_record, 2 * WR_RECORD_ENTRIES);
+    assert_int_equal(in_line, 10 - 2 * WR_RECORD_ENTRIES);
 }
 
 static void many_keys_come_and_go(void **state)
@@ -305,8 +369,8 @@ static void files_that_do_not_fit_are_refused(void **state)
     byte = 9;
     assert_int_equal(pwrite(fd, &byte, 1, 12), 1);
     map = open_with(ROOM, false, WEIR_EFORMAT);
-    assert_non_null(strstr(text, "its version is 9, this build expects 1"));
-    byte = 1;
+    assert_non_null(strstr(text, "its version is 9, this build expects 2"));
+    byte = 2;
     assert_int_equal(pwrite(fd, &byte, 1, 12), 1);
     assert_int_equal(pwrite(fd, &byte, 1, 28), 1); /* room */
     map = open_with(ROOM, false, WEIR_ECORRUPT);
@@ -393,6 +457,8 @@ int main(void)
         T(keys_lead_to_customers),
         T(a_digest_is_what_the_format_says),
         T(a_revoked_key_leads_nowhere_at_once),
+        T(no_guess_is_believed),
+        T(what_was_found_is_remembered),
         T(many_keys_come_and_go),
         T(a_full_run_is_said),
         T(records_are_what_they_were_set_to),
