@@ -13,6 +13,8 @@
 #include <arpa/inet.h>
 #include <string.h>
 
+#define V4_BITS 96 /* in front of an IPv4 address */
+
 static const uint8_t mapped_prefix[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
 
 /* Take one decimal digit at |*p| onto |*value|. */
@@ -292,8 +294,11 @@ bool wr_net_parse(struct weir_slice text, struct wr_net *out, bool *host_bits)
     return true;
 }
 
+/* ::/0 is everybody; another network of IPv6 holds no IPv4, wherever we keep that. */
 bool wr_net_contains(const struct wr_net *net, const struct wr_ip *ip)
 {
+    if (wr_ip_is_v4(ip) && net->prefix > 0 && net->prefix < V4_BITS)
+        return false;
     struct words a = words_of(&net->ip), b = words_of(ip), mask = mask_of(net->prefix);
     return (((a.high ^ b.high) & mask.high) | ((a.low ^ b.low) & mask.low)) == 0;
 }

@@ -60,6 +60,8 @@ static int64_t net_until(const struct wr_engine *engine, struct wr_sip_key secre
             struct wr_net net;
             if (prefix > 128) /* a damaged file */
                 break;
+            if (wr_ip_is_v4(ip) && prefix > 0 && prefix < 96)
+                continue; /* as wr_net_contains */
             net = net_of(ip, prefix);
             until_ns = wr_max_i64(until_ns,
                                   wr_ban_until(engine->arena, wr_ban_hash_net(secret, &net), now));

@@ -127,8 +127,13 @@ static int read_ban_pair(struct wr_loader *ld, const struct wr_yaml *value,
         return 0;
     }
     if (strcmp(name, "ip") == 0) {
-        if (wr_read_net(ld, value, "ip", &reading->nets[reading->count]))
-            reading->count++;
+        struct wr_net *net = &reading->nets[reading->count];
+        if (!wr_read_net(ld, value, "ip", net))
+            return 1;
+        reading->count++;
+        if (net->prefix == 0 || (net->prefix == 96 && wr_ip_is_v4(&net->ip)))
+            wr_warning(ld, value, "bans: %s bans every caller%s", wr_found(value).text,
+                       net->prefix == 0 ? "" : " of IPv4");
         return 1;
     }
     if (identity >= 0)

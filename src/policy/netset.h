@@ -7,10 +7,11 @@
 
 #include "base/ipaddr.h"
 
-/* Sorted by address; no network holds another. All zeros is the empty set. */
+/* IPv4 first, each sorted by address; no network holds another. All zeros is the empty set. */
 struct wr_netset {
     struct wr_net *nets;
-    size_t count;
+    size_t count, v4; /* v4 of them are of IPv4 */
+    bool everybody;   /* ::/0 is one of them */
 };
 
 /* Make the |count| networks at |nets|, which become the set's, sorted and free of ones held by

@@ -243,6 +243,13 @@ static void test_networks(void **state)
     assert_false(contains("0.0.0.0/0", "2001:db8::1"));
     assert_true(contains("::/0", "2001:db8::1"));
     assert_true(contains("::/0", "1.2.3.4"));
+    /* Within the 96 bits that we keep in front of IPv4, but nobody's IPv4. */
+    assert_false(contains("::/1", "1.2.3.4"));
+    assert_false(contains("::/64", "1.2.3.4"));
+    assert_false(contains("::/80", "1.2.3.4"));
+    assert_true(contains("::/64", "::1"));
+    assert_true(contains("0.0.0.0/0", "1.2.3.4"));
+    assert_false(contains("0.0.0.0/0", "::1"));
     assert_true(contains("2001:db8::/33", "2001:db8:7fff::1"));
     assert_false(contains("2001:db8::/33", "2001:db8:8000::1"));
     assert_true(contains("2001:db8::/64", "2001:db8::ffff:ffff:ffff:ffff"));

@@ -263,6 +263,23 @@ static void test_addresses_as_they_are_written(void **state)
     weir_close(w);
 }
 
+/* Networks of IPv6 ban nobody on IPv4, but for ::/0. */
+static void test_zeros_are_not_ipv4(void **state)
+{
+    struct weir *w = open_text(POLICY, "");
+    struct weir_ban_order order = {.identity = slice("ip"), .value = slice("::/64")};
+    struct weir_banned out;
+    (void)state;
+
+    assert_int_equal(weir_ban(w, &order, T0, &out), 0);
+    assert_int_equal(banned(w, T0, (struct call){.peer = "193.51.100.9"}), 0);
+    assert_int_equal(banned(w, T0, (struct call){.peer = "::1"}), WEIR_NEVER);
+    order.value = slice("::/0");
+    assert_int_equal(weir_ban(w, &order, T0, &out), 0);
+    assert_int_equal(banned(w, T0, (struct call){.peer = "193.51.100.9"}), WEIR_NEVER);
+    weir_close(w);
+}
+
 static void test_orders_out_of_range(void **state)
 {
     char longest[WEIR_BAN_REASON_MAX + 2];
@@ -398,6 +415,7 @@ int main(void)
         cmocka_unit_test(test_every_way_to_decide),
         cmocka_unit_test(test_the_list),
         cmocka_unit_test(test_addresses_as_they_are_written),
+        cmocka_unit_test(test_zeros_are_not_ipv4),
         cmocka_unit_test(test_orders_out_of_range),
         cmocka_unit_test(test_all_who_share_the_arena),
         cmocka_unit_test(test_reading_while_it_changes),

@@ -42,6 +42,32 @@ static void test_by_hand(void **state)
     assert_false(holds(&set, "ffff::"));
 }
 
+/* ::/64 lies around IPv4 and does not hold it, and what lies behind IPv4 in it is still found. */
+static void test_zeros_around_ipv4(void **state)
+{
+    static const char *const texts[] = {"::/64", "10.0.0.0/8", "0:0:0:0:9::/80", "::/1"};
+    struct wr_net nets[sizeof texts / sizeof texts[0]];
+    struct wr_netset set;
+    (void)state;
+
+    for (size_t n = 3; n <= 4; n++) {
+        for (size_t i = 0; i < n; i++)
+            assert_true(wr_net_parse(slice(texts[i]), &nets[i], NULL));
+        wr_netset_make(&set, nets, n);
+        assert_int_equal(set.count, 2);
+        assert_true(holds(&set, "10.1.2.3"));
+        assert_false(holds(&set, "193.51.100.9"));
+        assert_true(holds(&set, "::1"));
+        assert_true(holds(&set, "::5:0:0:1"));
+        assert_false(holds(&set, "8000::"));
+    }
+    assert_true(wr_net_parse(slice("::/0"), &nets[0], NULL));
+    assert_true(wr_net_parse(slice("10.0.0.0/8"), &nets[1], NULL));
+    wr_netset_make(&set, nets, 2);
+    assert_true(holds(&set, "193.51.100.9"));
+    assert_true(holds(&set, "8000::"));
+}
+
 static void test_empty(void **state)
 {
     struct wr_netset set;
@@ -87,6 +113,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_by_hand),
+        cmocka_unit_test(test_zeros_around_ipv4),
         cmocka_unit_test(test_empty),
         cmocka_unit_test(test_generated),
     };

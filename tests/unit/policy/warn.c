@@ -23,6 +23,9 @@ static void test_proxies(void **state)
                     "claim any address\n"
                     "2:38: warning: trusted: \"::/0\" believes everybody: any caller can claim any "
                     "address\n");
+    expect_warnings("version: 1\nbans: [{ip: \"::/64\"}, {ip: \"::/0\"}, {ip: 0.0.0.0/0}]\n" LIMITS,
+                    "2:28: warning: bans: \"::/0\" bans every caller\n"
+                    "2:42: warning: bans: \"0.0.0.0/0\" bans every caller of IPv4\n");
     expect_warnings(ID("plan: {header: X-Plan}") LIMITS,
                     "2:18: warning: the plan's header is never believed: identity.ip.trusted names "
                     "no proxy\n");
