@@ -98,7 +98,7 @@ static bool write_verdict(struct wr_resp_session *session, const struct weir_ver
     wr_resp_int(out, unlimited ? -1 : verdict->remaining_units);
     wr_resp_int(out, passes ? 0 : milliseconds(verdict->retry_after_ns));
     wr_resp_int(out, milliseconds(reset_ns));
-    wr_resp_int(out, milliseconds(verdict->delay_ns));
+    wr_resp_int(out, verdict->shadow != 0 ? 0 : milliseconds(verdict->delay_ns));
     return true;
 }
 
@@ -119,12 +119,16 @@ static void count_verdict(struct wr_resp_session *session, const struct weir_ver
 {
     struct wr_metrics *metrics = &session->door->loop->metrics;
     bool denied = verdict->outcome == WEIR_DENY, shadow = denied && verdict->shadow != 0;
-    enum wr_limit_counter counter = shadow                           ? WR_LIMIT_SHADOW_DENIED
-                                    : denied                         ? WR_LIMIT_DENIED
-                                    : verdict->outcome == WEIR_DELAY ? WR_LIMIT_DELAYED
-                                                                     : WR_LIMIT_ALLOWED;
+    bool delayed = verdict->outcome == WEIR_DELAY;
+    enum wr_limit_counter counter = shadow    ? WR_LIMIT_SHADOW_DENIED
+                                    : denied  ? WR_LIMIT_DENIED
+                                    : delayed ? WR_LIMIT_DELAYED
+                                              : WR_LIMIT_ALLOWED;
+    unsigned outcome = verdict->outcome & 3;
 
-    count(&metrics->outcome[shadow ? WEIR_SHADOW : verdict->outcome & 3]);
+    if (verdict->shadow != 0 && (denied || delayed)) /* nobody waits for it */
+        outcome = denied ? WEIR_SHADOW : WEIR_ALLOW;
+    count(&metrics->outcome[outcome]);
     if (verdict->limit < WR_POLICY_LIMITS_MAX)
         count(&metrics->limit[verdict->limit][counter]);
     if (denied)
@@ -255,6 +259,24 @@ bool wr_resp_peek_ask(struct wr_resp_session *session, const struct wr_resp_call
            ask_one(session, limit, call->args[2], 0, &answer);
 }
 
+/* A look takes nothing and always fits; what is asked is whether one unit would. A quota by
+ * customer may have an overage behind its end, which the look knows. */
+static void refuse_empty(struct wr_resp_session *session, unsigned limit,
+                         struct weir_verdict *verdict, int64_t now)
+{
+    const struct wr_policy *policy = session->door->loop->handle->policy;
+    int64_t next_ns, reset_ns;
+
+    if (verdict->outcome == WEIR_DENY || verdict->remaining_units > 0 ||
+        wr_policy_limit(policy, limit)->quota != NULL)
+        return;
+    weir_verdict_times(session->door->loop->handle->weir, verdict, now, &next_ns, &reset_ns);
+    verdict->outcome = WEIR_DENY;
+    verdict->reason = verdict->capacity_units == 0 ? WEIR_REASON_ZERO : WEIR_REASON_LIMIT;
+    verdict->retry_after_ns = verdict->capacity_units == 0 ? WEIR_NEVER : next_ns > 0 ? next_ns : 1;
+    verdict->delay_ns = 0;
+}
+
 void wr_resp_peek(struct wr_resp_session *session, const struct wr_resp_call *call)
 {
     struct wr_loop *loop = session->door->loop;
@@ -268,6 +290,7 @@ void wr_resp_peek(struct wr_resp_session *session, const struct wr_resp_call *ca
         (void)ask_one(session, limit, call->args[2], 0, &answer);
     else
         (void)weir_check(loop->handle->weir, limit, call->args[2], 0, now, &answer.verdicts[0]);
+    refuse_empty(session, limit, &answer.verdicts[0], now);
     (void)write_verdict(session, &answer.verdicts[0], now, 0);
 }
 

@@ -100,13 +100,14 @@ static void describe(struct weir_answer *answer, int64_t cost, int64_t now)
 {
     const struct weir_verdict *verdict = &answer->verdicts[0];
 
-    answer->outcome =
-        verdict->outcome == WEIR_DENY && verdict->shadow != 0 ? WEIR_SHADOW : verdict->outcome;
+    answer->outcome = verdict->shadow == 0            ? verdict->outcome
+                      : verdict->outcome == WEIR_DENY ? WEIR_SHADOW
+                                                      : WEIR_ALLOW; /* nobody waits for it */
     answer->reason = verdict->reason;
     answer->plan = verdict->plan;
     answer->count = 1;
     answer->cost_units = cost;
-    answer->delay_ns = verdict->delay_ns;
+    answer->delay_ns = verdict->shadow != 0 ? 0 : verdict->delay_ns;
     answer->retry_after_ns = verdict->retry_after_ns;
     answer->decided_ns = now;
 }

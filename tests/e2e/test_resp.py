@@ -24,6 +24,8 @@ limits:
   - {name: log, by: [api_key], rate: 2/hour, algorithm: sliding-log}
   - {name: places, by: [api_key], concurrent: 2, hold: 60s}
   - {name: tried, by: [api_key], rate: 1/hour, algorithm: token-bucket, mode: shadow}
+  - {name: paced, by: [api_key], rate: 1/hour queue 2, algorithm: leaky-bucket, mode: shadow}
+  - {name: zero, by: [api_key], rate: 0/hour, algorithm: token-bucket}
 """
 HELLO_FIELDS = [b"server", b"version", b"proto", b"id", b"mode", b"role", b"modules"]
 
@@ -178,6 +180,25 @@ def test_check_by_every_algorithm(client):
     # In shadow mode it lets pass, and so there is nothing to wait for.
     tried = [client("WEIR.CHECK", "tried", "k") for _ in range(2)]
     assert [(v[0], v[2], v[3]) for v in tried] == [(1, 0, 0), (1, 0, 0)]
+
+
+def test_a_queue_in_shadow_mode_delays_nobody(client):
+    assert [(v[0], v[3], v[5]) for v in (client("WEIR.CHECK", "paced", "k") for _ in range(4))] == [(1, 0, 0)] * 4
+
+
+def test_a_peek_says_whether_a_unit_would_pass(client):
+    assert client("WEIR.CHECK", "log", "p", 2)[:3] == [1, 2, 0]
+    for limit, cost in (("log", 0), ("five", 5), ("three", 3)):
+        assert cost == 0 or client("WEIR.CHECK", limit, "p", cost)[0] == 1
+        allowed, _, remaining, retry, reset, delay = client("WEIR.PEEK", limit, "p")
+        assert (allowed, remaining, delay) == (0, 0, 0) and 0 < retry <= reset, limit
+        assert client("WEIR.CHECK", limit, "p")[0] == 0
+    for _ in range(2):
+        assert client("WEIR.CHECK", "places", "p")[0] == 1
+    assert client("WEIR.PEEK", "places", "p")[:3] == [0, 2, 0]
+    assert client("WEIR.PEEK", "zero", "p")[:4] == [0, 0, 0, -1]
+    assert client("WEIR.CHECK", "tried", "p")[0] == 1
+    assert client("WEIR.PEEK", "tried", "p")[:4] == [1, 1, 0, 0]
 
 
 def test_reservations(client):
