@@ -169,11 +169,19 @@ static void add_entry(const struct weir *weir, struct described *d, const struct
     }
 }
 
+/* Negative hits are ignored: who gives units back by them alone takes none. */
 static int64_t cost_of(const struct wr_rate_request *request)
 {
-    for (size_t i = 0; i < request->count; i++)
-        if (request->descriptors[i].has_hits)
-            return (int64_t)wr_min_u64(request->descriptors[i].hits, (uint64_t)WEIR_COST_MAX);
+    bool negative = false;
+
+    for (size_t i = 0; i < request->count; i++) {
+        const struct wr_descriptor *descriptor = &request->descriptors[i];
+        if (descriptor->has_hits && !descriptor->negative)
+            return (int64_t)wr_min_u64(descriptor->hits, (uint64_t)WEIR_COST_MAX);
+        negative = negative || descriptor->negative;
+    }
+    if (negative)
+        return 0;
     return request->hits > 0 ? wr_min_i64(request->hits, WEIR_COST_MAX) : -1;
 }
 

@@ -148,3 +148,11 @@ def test_many_clients_admit_exactly_the_limit(venv, door):
     for c in clients:
         c.close()
     assert sum(c == OK for out in codes for c in out) == 60
+
+
+def test_negative_hits_take_nothing_of_the_policys_limits(door):
+    c = door()
+    ip = [("remote_address", "192.0.2.77")]
+    assert c.ask("own", descriptor(ip))["statuses"][0]["remaining"] == 2
+    assert c.ask("own", descriptor(ip, hits=2, negative=True))["statuses"][0]["remaining"] == 2
+    assert c.ask("own", descriptor(ip, hits=2, negative=True), descriptor([("a", "b")], hits=1))["statuses"][0]["remaining"] == 1
