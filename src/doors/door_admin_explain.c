@@ -247,17 +247,27 @@ static void put_decision(struct wr_page *page, const struct weir *w,
     admin_put_ms(page, "delay_ms", denied ? 0 : answer->delay_ns);
 }
 
+static void let_pass(struct weir_answer *answer)
+{
+    answer->outcome = WEIR_ALLOW;
+    answer->reason = WEIR_REASON_NONE;
+    answer->decisive = -1;
+    answer->delay_ns = 0;
+    answer->retry_after_ns = 0;
+}
+
 static void put_all(struct admin_door *door)
 {
     const struct weir *w = door->service.loop->handle->weir;
-    const struct wr_explanation *explanation = &door->explanation;
+    struct wr_explanation *explanation = &door->explanation;
     struct wr_page *page = &door->page;
+    bool counted = !(door->policy.answers.skip_options && http_is(door->request.method, "OPTIONS"));
 
+    if (!counted) /* it passes before anything is looked at, bans too */
+        let_pass(&explanation->answer);
     wr_page_open(page, '{');
     put_decision(page, w, &explanation->answer);
-    admin_put_bool(
-        page, "counted",
-        !(door->policy.answers.skip_options && http_is(door->request.method, "OPTIONS")));
+    admin_put_bool(page, "counted", counted);
     put_client(page, w->policy, &door->request, &explanation->selection);
     put_identities(page, w->policy, &door->request);
     put_customer(page, w->policy, &explanation->selection);

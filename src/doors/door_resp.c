@@ -100,18 +100,47 @@ static unsigned checks_from(const struct batch *batch, unsigned i)
     return count;
 }
 
+static void count_bad(struct wr_resp_session *session)
+{
+    uint64_t *bad = &session->door->loop->metrics.door[WR_DOOR_RESP].bad_requests;
+
+    __atomic_store_n(bad, __atomic_load_n(bad, __ATOMIC_RELAXED) + 1, __ATOMIC_RELAXED);
+}
+
+static bool begins(const struct wr_resp_session *session, size_t from, const char *text)
+{
+    const struct wr_resp_out *out = &session->out;
+
+    return out->len >= from && out->len - from >= strlen(text) &&
+           memcmp(out->bytes + from, text, strlen(text)) == 0;
+}
+
+/* Does the reply written from |from| on refuse what was asked as input? What has no room is no
+ * fault of the command, and says so. */
+static bool is_refusal(const struct wr_resp_session *session, size_t from)
+{
+    return begins(session, from, "-NOAUTH ") || begins(session, from, "-Cell error: ") ||
+           (begins(session, from, "-ERR ") && !begins(session, from, "-ERR too many ") &&
+            !begins(session, from, "-ERR the arena"));
+}
+
 /* Run call |i| and those behind it that are decided with it. Returns how many. */
 static unsigned run_some(struct wr_resp_session *session, const struct batch *batch, unsigned i)
 {
     const struct wr_resp_call *call = &batch->call[i];
     unsigned count;
+    size_t from;
+    bool admitted;
 
     if (session->out.size - session->out.len < WR_RESP_REPLY_MAX)
         wr_resp_flush(session);
-    if (!admit(session, call))
-        return 1;
-    if (!is_check(call)) {
-        call->row->run(session, call);
+    from = session->out.len;
+    admitted = admit(session, call);
+    if (!admitted || !is_check(call)) {
+        if (admitted)
+            call->row->run(session, call);
+        if (is_refusal(session, from))
+            count_bad(session);
         return 1;
     }
     count = checks_from(batch, i);
@@ -212,14 +241,12 @@ static void add(struct wr_resp_session *session, struct batch *batch,
 
 static void refuse(struct wr_resp_session *session, const char *error)
 {
-    uint64_t *bad = &session->door->loop->metrics.door[WR_DOOR_RESP].bad_requests;
-
     wr_resp_error_begin(&session->out, "ERR ");
     wr_resp_error_end(&session->out, error);
     wr_resp_flush(session);
     wr_bad_input(session->door->loop, WR_DOOR_RESP, wr_conn_peer(session->conn),
                  (struct weir_slice){error, strlen(error)});
-    __atomic_store_n(bad, __atomic_load_n(bad, __ATOMIC_RELAXED) + 1, __ATOMIC_RELAXED);
+    count_bad(session);
 }
 
 /* Take commands from |bytes| into |batch| until it is full or nothing is whole. Returns the last

@@ -183,3 +183,32 @@ def test_while_draining(make):
         s.sendall(b"}")
         assert s.recv(100).startswith(b"HTTP/1.1 200")
     assert door.daemon.wait() == 0
+
+
+# ---- what is asked about a preflight ------------------------------------------------------------
+
+def test_explain_says_of_options_what_check_says(make):
+    door = make(["name: zero, by: [ip], rate: 0/hour"])
+    assert door.admin("POST", "/v1/bans", {"ip": "203.0.113.66", "for": "1h"}).status == 200
+    for ip in "203.0.113.66", "192.0.2.1":
+        asked = {"ip": ip, "method": "OPTIONS"}
+        checked = door.ask("POST", "/v1/check", asked).json()
+        said = door.admin("POST", "/v1/explain", asked).json()
+        assert said["counted"] is False and (checked["verdict"], checked["reason"]) == ("allow", None)
+        assert {name: said[name] for name in ("verdict", "reason", "limit", "retry_after_ms", "delay_ms")} == \
+            {name: checked[name] for name in ("verdict", "reason", "limit", "retry_after_ms", "delay_ms")}
+        asked["method"] = "GET"
+        assert door.admin("POST", "/v1/explain", asked).json()["verdict"] == "deny"
+
+
+# ---- what RESP refuses as input -----------------------------------------------------------------
+
+def test_what_resp_refuses_is_counted(make):
+    door = make(listen="resp: 127.0.0.1:0, http: 127.0.0.1:0, admin: 127.0.0.1:0, threads: 1", token=None)
+    lines = [b"GET x", b"WEIR.CHECK nope x", b"WEIR.CHECK", b"WEIR.CHECK per-ip x -1", b"CL.THROTTLE k a 1 1", b"PING"]
+    with socket.create_connection(door.daemon.address("resp"), 20) as s, s.makefile("rb") as replies:
+        for line in lines:
+            s.sendall(line + b"\r\n")
+            assert replies.readline().startswith(b"+" if line == b"PING" else b"-"), line
+    found = door.admin("GET", "/metrics").body.decode()
+    assert 'weir_door_bad_requests_total{door="resp"} 5' in found
