@@ -221,7 +221,7 @@ static int print_json(const struct weir *w, const struct weir_banned *list, size
         wr_put_ban(&page, &list[i], clock);
     wr_page_close(&page, ']');
     wr_page_key(&page, "room");
-    wr_page_uint(&page, weir_ban_room(w));
+    wr_page_uint(&page, wr_ban_left_over(w, count));
     wr_page_close(&page, '}');
     text = wr_page_text(&page);
     done = !page.full && fwrite(text.ptr, 1, text.len, stdout) == text.len && putchar('\n') != EOF;

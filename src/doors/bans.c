@@ -140,6 +140,13 @@ struct weir_banned *wr_ban_list(const struct weir *w, int64_t now, size_t *count
     return list;
 }
 
+size_t wr_ban_left_over(const struct weir *w, size_t count)
+{
+    size_t room = weir_ban_room(w);
+
+    return room > count ? room - count : 0;
+}
+
 static void put_text(struct wr_page *page, const char *key, const char *text)
 {
     wr_page_key(page, key);

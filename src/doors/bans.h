@@ -33,6 +33,9 @@ bool wr_ban_id_read(struct weir_slice text, uint64_t *id);
 /* All bans in force, those made last first; for the caller to free(). NULL: out of memory. */
 struct weir_banned *wr_ban_list(const struct weir *w, int64_t now, size_t *count);
 
+/* How many more there can be where there are |count|. */
+size_t wr_ban_left_over(const struct weir *w, size_t count);
+
 /* {"id":…,"identity":…,"value":…,"reason":…,"since":…,"until":…,"left_ms":…}; value is null where
  * it is not kept, until and left_ms are where there is no end. */
 void wr_put_ban(struct wr_page *page, const struct weir_banned *ban, struct wr_ban_clock clock);

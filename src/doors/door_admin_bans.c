@@ -67,7 +67,7 @@ void admin_bans_get(struct http_service *service, struct weir_slice peer,
     for (size_t i = 0; i < count; i++)
         wr_put_ban(page, &list[i], clock);
     wr_page_close(page, ']');
-    admin_put_int(page, "room", (int64_t)weir_ban_room(weir));
+    admin_put_int(page, "room", (int64_t)wr_ban_left_over(weir, count));
     wr_page_close(page, '}');
     free(list);
     admin_page(door, response, 200, "application/json");
