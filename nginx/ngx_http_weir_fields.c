@@ -4,8 +4,9 @@
  * fields, and the values of "weir_key".
  *
  * One walk over the headers, as nginx has them hashed already.  Several lines
- * of one header are joined by ", " in their order, in a second walk that only
- * such requests take.
+ * of a list are joined by ", " in their order, in a second walk that only such
+ * requests take.  What is no list tells one caller: who sends it twice may be
+ * one to us and another to the upstream, and is refused.
  */
 
 
@@ -50,6 +51,13 @@ ngx_http_weir_collect(ngx_http_request_t *r, ngx_http_weir_main_conf_t *wmcf,
             }
 
             n = field - wmcf->fields;
+
+            if (fields[n].ptr && !field->list) {
+                ngx_log_error(NGX_LOG_INFO, r->connection->log, 0,
+                              "weir: client sent more than one \"%V\" header",
+                              &field->name);
+                return NGX_HTTP_BAD_REQUEST;
+            }
 
             if (fields[n].ptr) {
                 repeated |= (uint64_t) 1 << n;

@@ -89,7 +89,7 @@ ngx_http_weir_handler(ngx_http_request_t *r, ngx_uint_t stage)
     }
 
     if (rc != NGX_OK) {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+        return rc == NGX_HTTP_BAD_REQUEST ? rc : NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
     return ngx_http_weir_obey(r, wmcf, wlcf, ctx, &answer);
@@ -150,7 +150,7 @@ ngx_http_weir_decide(ngx_http_request_t *r, ngx_http_weir_main_conf_t *wmcf,
     struct weir_answer *answer)
 {
     int                  rc;
-    ngx_int_t            asked;
+    ngx_int_t            asked, collected;
     struct weir_slice    fields[NGX_HTTP_WEIR_FIELDS_MAX];
     struct weir_request  request;
 
@@ -164,8 +164,12 @@ ngx_http_weir_decide(ngx_http_request_t *r, ngx_http_weir_main_conf_t *wmcf,
         }
     }
 
-    if (ngx_http_weir_collect(r, wmcf, wlcf, fields) != NGX_OK
-        || ngx_http_weir_get_cost(r, wlcf, &request.cost_units) != NGX_OK
+    collected = ngx_http_weir_collect(r, wmcf, wlcf, fields);
+    if (collected != NGX_OK) {
+        return collected;
+    }
+
+    if (ngx_http_weir_get_cost(r, wlcf, &request.cost_units) != NGX_OK
         || ngx_http_weir_get_plan(r, wmcf, wlcf, &request.plan) != NGX_OK)
     {
         return NGX_ERROR;

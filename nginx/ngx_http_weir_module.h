@@ -26,6 +26,7 @@
 typedef struct {
     ngx_uint_t                  hash;       /* of the lower case name */
     ngx_str_t                   name;       /* lower case, if a header */
+    unsigned                    list:1;     /* may come in several lines */
     unsigned                    key:1;      /* to be given by "weir_key" */
     unsigned                    needed:1;   /* and by nothing else */
     unsigned                    given:1;    /* some place with "weir on" does */

@@ -153,6 +153,7 @@ ngx_http_weir_read_fields(ngx_conf_t *cf, ngx_http_weir_main_conf_t *wmcf)
             continue;
         }
 
+        field->list = weir_field_is_list(wmcf->weir, i);
         field->hash = ngx_hash_strlow(field->name.data, name,
                                       field->name.len);
         wmcf->mask |= ngx_http_weir_bit(field->hash);

@@ -187,12 +187,16 @@ WEIR_API int weir_plan_find(const struct weir *w, struct weir_slice name);
 /* What the policy wants to know of a request beyond method, path and peer: request header fields
  * and values given by the host program. A request carries one slice for each, in this order. */
 enum weir_field_kind {
-    WEIR_FIELD_HEADER = 0, /* the value of the header field, several lines joined by ", " */
+    WEIR_FIELD_HEADER = 0, /* the value of the header field; lines of a list joined by ", " */
     WEIR_FIELD_KEY = 1,    /* a value the host program gives for the identity of that name */
 };
 WEIR_API size_t weir_field_count(const struct weir *w);
 WEIR_API const char *weir_field_name(const struct weir *w, size_t field);
 WEIR_API enum weir_field_kind weir_field_kind(const struct weir *w, size_t field);
+/* May the header field come in several lines? True for lists, as X-Forwarded-For. Others tell one
+ * identity, address or plan: a request that repeats one means somebody else to each that reads it,
+ * and should be refused (400). */
+WEIR_API bool weir_field_is_list(const struct weir *w, size_t field);
 /* Must the host program give it? True for a WEIR_FIELD_KEY whose identity has no header, and that
  * some limit counts by: left out, it is missing (when_missing) from every request. */
 WEIR_API bool weir_field_only_given(const struct weir *w, size_t field);

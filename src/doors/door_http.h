@@ -40,6 +40,10 @@ http_handler http_check, http_reserve, http_settle, http_release, http_auth, htt
 /* Room for the fields of |requests| requests at door->fields. False: out of memory. */
 bool http_fields_room(struct http_door *door, size_t requests);
 
+/* Refuse |request| if a field that tells one caller comes twice. False: none does. */
+bool http_refuse_repeated(struct http_door *door, const struct wr_http_request *request,
+                          struct http_response *response);
+
 /* What the policy asks for of |request|'s own fields, into door->fields, which has room for them.
  */
 void http_collect_fields(struct http_door *door, const struct wr_http_request *request);

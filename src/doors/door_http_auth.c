@@ -13,7 +13,9 @@
  *   1. No answer has a body, allowed or denied, unless asked (?body=1): with one, nginx would open
  * a new connection for every request.
  *   2. Allowed is exactly 200; every field is sent once.
- *   3. A refusal is 4xx unless ?deny= says otherwise: proxies take 5xx for an authoriser that
+ *   3. A field that tells one identity comes once, or the request is refused: of two lines one is
+ * counted here, and the other may be believed by what is behind the proxy.
+ *   4. A refusal is 4xx unless ?deny= says otherwise: proxies take 5xx for an authoriser that
  * fails, and many let the request pass then (Envoy's failure_mode_allow).
  *
  * Rejected: first field found wins (a client's X-Original-URI behind Traefik). */
@@ -163,6 +165,12 @@ static const char *read_original(const struct wr_http_request *request, const st
     return NULL;
 }
 
+static bool is_field(const struct http_policy *policy, size_t f, const struct wr_http_field *field)
+{
+    return policy->lens[f] == field->name.len &&
+           strncasecmp(policy->names[f], field->name.ptr, field->name.len) == 0;
+}
+
 /* The value of the policy's field |f|: several lines of one name are joined by ", " at |*scratch|,
  * which takes what the head has, and two bytes a line. */
 static struct weir_slice collect_field(const struct http_policy *policy, size_t f,
@@ -173,8 +181,7 @@ static struct weir_slice collect_field(const struct http_policy *policy, size_t 
 
     for (unsigned i = 0; i < request->field_count; i++) {
         const struct wr_http_field *field = &request->field[i];
-        if (policy->lens[f] != field->name.len ||
-            strncasecmp(policy->names[f], field->name.ptr, field->name.len) != 0)
+        if (!is_field(policy, f, field))
             continue;
         if (have.ptr == NULL) {
             have = field->value;
@@ -189,6 +196,33 @@ static struct weir_slice collect_field(const struct http_policy *policy, size_t 
         *scratch = start + have.len;
     }
     return have;
+}
+
+/* Does the policy's field |f|, which is no list, come more than once? */
+static bool is_repeated(const struct http_policy *policy, size_t f,
+                        const struct wr_http_request *request)
+{
+    unsigned lines = 0;
+
+    for (unsigned i = 0; i < request->field_count; i++)
+        lines += is_field(policy, f, &request->field[i]);
+    return lines > 1;
+}
+
+bool http_refuse_repeated(struct http_door *door, const struct wr_http_request *request,
+                          struct http_response *response)
+{
+    const struct http_policy *policy = &door->policy;
+
+    for (size_t f = 0; f < policy->field_count; f++) {
+        if (policy->kinds[f] != WEIR_FIELD_HEADER || policy->lists[f] ||
+            !is_repeated(policy, f, request))
+            continue;
+        http_problem(&door->service, response, 400, "the field tells one caller, and comes twice",
+                     (struct weir_slice){policy->names[f], policy->lens[f]});
+        return true;
+    }
+    return false;
 }
 
 void http_collect_fields(struct http_door *door, const struct wr_http_request *request)
@@ -327,6 +361,8 @@ void http_auth(struct http_service *service, struct weir_slice peer,
         http_problem(&door->service, response, 400, error, nothing);
         return;
     }
+    if (http_refuse_repeated(door, request, response))
+        return;
     if (!http_fields_room(door, 1)) {
         http_problem(&door->service, response, 503, "out of memory", nothing);
         return;

@@ -72,6 +72,8 @@ void http_usage(struct http_service *service, struct weir_slice peer,
                      (struct weir_slice){NULL, 0});
         return;
     }
+    if (http_refuse_repeated(door, request, response))
+        return;
     call = customer_call_new(service, response);
     if (call == NULL)
         return;

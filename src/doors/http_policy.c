@@ -14,6 +14,7 @@ void http_policy_learn(struct http_policy *policy, const struct wr_handle *handl
         policy->names[i] = weir_field_name(handle->weir, i);
         policy->lens[i] = strlen(policy->names[i]);
         policy->kinds[i] = weir_field_kind(handle->weir, i);
+        policy->lists[i] = weir_field_is_list(handle->weir, i);
     }
     weir_answer_defaults(handle->weir, &policy->answers);
     policy->has_plans = wr_policy_plan_count(handle->policy) > 1;

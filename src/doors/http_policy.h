@@ -10,6 +10,7 @@ struct http_policy {
     const char *names[WR_POLICY_FIELDS_MAX];
     size_t lens[WR_POLICY_FIELDS_MAX];
     enum weir_field_kind kinds[WR_POLICY_FIELDS_MAX];
+    bool lists[WR_POLICY_FIELDS_MAX];
     struct weir_answer_options answers;
     bool has_plans;
 };

@@ -229,6 +229,11 @@ enum weir_field_kind weir_field_kind(const struct weir *w, size_t field)
     return kind;
 }
 
+bool weir_field_is_list(const struct weir *w, size_t field)
+{
+    return wr_policy_is_list(w->policy, field);
+}
+
 bool weir_field_only_given(const struct weir *w, size_t field)
 {
     return wr_policy_only_given(w->policy, field);

@@ -305,6 +305,14 @@ const char *wr_policy_field(const struct wr_policy *policy, size_t index,
     return policy->fields[index];
 }
 
+bool wr_policy_is_list(const struct wr_policy *policy, size_t field)
+{
+    const struct wr_client_rule *client = &policy->client;
+
+    return (client->from == WR_FROM_XFF || client->from == WR_FROM_FORWARDED) &&
+           client->field >= 0 && (size_t)client->field == field;
+}
+
 static bool counts_by(const struct wr_rule *rule, size_t identity)
 {
     for (size_t i = 0; i < rule->parts; i++)

@@ -168,6 +168,8 @@ unsigned wr_policy_ipv6_prefix(const struct wr_policy *policy);
 size_t wr_policy_field_count(const struct wr_policy *policy);
 const char *wr_policy_field(const struct wr_policy *policy, size_t index,
                             enum weir_field_kind *kind);
+/* Is the field a header field of several entries, which may come in several lines? */
+bool wr_policy_is_list(const struct wr_policy *policy, size_t field);
 /* Is the field a value of an identity that has no header, and that some limit counts by? */
 bool wr_policy_only_given(const struct wr_policy *policy, size_t field);
 

@@ -196,6 +196,20 @@ def test_a_ban_with_a_status_of_its_own(stage_of):
     assert stage.api.seen == ["GET /other"]
 
 
+def test_a_key_that_is_given_twice(stage_of):
+    """It would be a new key to weir, and the banned one to an API that looks at the first line, or the last."""
+    stage = stage_of("bans: [{api_key: bad}]\n")
+    for first, second in (("bad", "x"), ("x", "bad")):
+        connection = http.client.HTTPConnection("127.0.0.1", stage.ports[8000], timeout=DEADLINE)
+        connection.putrequest("GET", "/other")
+        connection.putheader("X-Api-Key", first)
+        connection.putheader("x-api-key", second)
+        connection.endheaders()
+        assert connection.getresponse().status == (200 if stage.name == "envoy" else 400)  # Envoy asks about "bad,x"
+        connection.close()
+    assert len(stage.api.seen) == (2 if stage.name == "envoy" else 0)
+
+
 def test_a_status_that_means_failure(stage_of):
     """Envoy lets pass what is answered 5xx, HAProxy what its own proxy says of a weir that is gone."""
     stage = stage_of("bans: [{api_key: evil}]\nanswers: {status: 503, ban_status: 502}\n")

@@ -130,9 +130,20 @@ def test_lines_of_one_field_are_joined(door):
 
 def test_many_lines_of_one_field(door):
     d = door("name: x, by: [ip], rate: 1/hour, algorithm: token-bucket", BY_KEY)
-    lines = b"".join(b"X-Api-Key: %d\r\nX-Forwarded-For: 192.0.2.%d\r\n" % (i, i) for i in range(49))
+    lines = b"".join(b"X-Forwarded-For: 192.0.2.%d\r\n" % i for i in range(49))
     assert replies(d.raw(b"GET /v1/auth HTTP/1.1\r\nHost: x\r\n" + lines + b"Connection: close\r\n\r\n"))[0][0] == 200
     assert d.check(ip="192.0.2.48")["verdict"] == "deny"
+
+
+def test_a_field_that_tells_one_caller_comes_once(door):
+    """Two lines would be a fresh key here, and the old one to an API that looks at the first or the last."""
+    d = door(BY_KEY, more="bans: [{api_key: bad}]\n")
+    for first, second in (("bad", "x"), ("x", "bad"), ("bad", "bad"), ("k", "")):
+        request = (f"GET /v1/auth?body=1 HTTP/1.1\r\nHost: x\r\nX-Api-Key: {first}\r\nA: b\r\n"
+                   f"x-api-KEY: {second}\r\nConnection: close\r\n\r\n")
+        (status, _, body), = replies(d.raw(request.encode()))
+        assert status == 400 and json.loads(body)["member"] == "X-Api-Key"
+    assert d.auth(headers={"X-Api-Key": "k"}).status == 200  # nothing was taken
 
 
 def test_bans_have_their_status(door):

@@ -278,6 +278,17 @@ limits: [{name: api, by: [ip], rate: 2/hour, algorithm: token-bucket}]
     assert g.get("/", headers={"X-Forwarded-For": "198.51.100.4"}).status == 200
 
 
+def test_a_field_that_tells_one_caller_comes_once(gateway):
+    g = gateway("""identity: {api_key: {header: X-Api-Key}}
+bans: [{api_key: bad}]
+limits: [{name: api, by: [api_key], rate: 1/hour, algorithm: token-bucket}]
+""")
+    for first, second in ((b"bad", b"x"), (b"x", b"bad"), (b"k", b"k")):
+        request = b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nX-Api-Key: %s\r\nx-api-KEY: %s\r\n\r\n" % (first, second)
+        assert int(g.raw(request).split()[1]) == 400
+    assert g.statuses(2, headers={"X-Api-Key": "k"}) == [200, 429]  # nothing was taken
+
+
 def test_proxy_protocol(gateway):
     g = gateway("limits: [{name: api, by: [ip], rate: 2/hour, algorithm: token-bucket}]\n", listen="proxy_protocol",
                 server="""set_real_ip_from 127.0.0.1; real_ip_header proxy_protocol;""")
@@ -364,7 +375,7 @@ limits:
     ("nothing but commas", b"X-Forwarded-For: " + b"," * 5000 + b"\r\n"),
     ("8-bit bytes", b"X-Api-Key: \x80\xff\xc3\x28\r\nX-Forwarded-For: \xff\xfe\r\n"),
     ("a key of 64 KiB", b"X-Api-Key: " + b"k" * 65536 + b"\r\n"),
-    ("empty values", b"X-Api-Key:\r\nX-Forwarded-For:\r\nX-Api-Key: \r\n"),
+    ("empty values", b"X-Api-Key:\r\nX-Forwarded-For:\r\nX-Forwarded-For: \r\n"),
     ("no address", b"X-Forwarded-For: unknown, _hidden, [::1\r\n"),
     ("lengths that lie", b"X-Forwarded-For: ::ffff:1.2.3.4.5, 1.2.3, 999.1.1.1, 1.1.1.1:99999\r\n"),
 ])
