@@ -16,4 +16,8 @@ int wr_reload_check(const struct wr_server *server, const struct wr_handle *next
 /* Log what |next| says and the server does not do until it starts again. */
 void wr_reload_warn(const struct wr_server *server, const struct wr_handle *next);
 
+/* Log which bans in the arena are by an identity that the policy of |handle| does not have: they
+ * are listed, and hold nobody. */
+void wr_reload_warn_of_bans(const struct wr_handle *handle);
+
 #endif

@@ -14,8 +14,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "lib/handle.h"
+#include "policy/explain.h"
 #include "serve/log.h"
 #include "serve/reload.h"
+#include "store/ban.h"
+
+#define NAMES_MAX 8 /* identities that are warned of at once */
 
 /* ---- sockets and listeners --------------------------------------------------------------- */
 
@@ -137,6 +142,52 @@ int wr_reload_check(const struct wr_server *server, const struct wr_handle *next
     return result != 0 ? result : check_tls(server, next, errors, size);
 }
 
+/* ---- bans that hold nobody --------------------------------------------------------------- */
+
+static bool is_identity(const struct wr_policy *policy, const struct wr_ban *ban)
+{
+    for (size_t i = 0; i < wr_policy_identity_count(policy); i++) {
+        const char *name = wr_policy_identity(policy, i);
+        if (strlen(name) == ban->name_len && memcmp(name, ban->name, ban->name_len) == 0)
+            return true;
+    }
+    return false;
+}
+
+struct lost {
+    char name[WR_BAN_NAME_MAX + 1];
+    int64_t bans;
+};
+
+static void count_lost(struct lost lost[NAMES_MAX], const struct wr_ban *ban)
+{
+    for (size_t i = 0; i < NAMES_MAX; i++) {
+        if (lost[i].bans == 0)
+            (void)snprintf(lost[i].name, sizeof lost[i].name, "%.*s", (int)ban->name_len,
+                           ban->name);
+        else if (strlen(lost[i].name) != ban->name_len ||
+                 memcmp(lost[i].name, ban->name, ban->name_len) != 0)
+            continue;
+        lost[i].bans++;
+        return;
+    }
+}
+
+void wr_reload_warn_of_bans(const struct wr_handle *handle)
+{
+    struct lost lost[NAMES_MAX] = {0};
+    struct wr_ban ban;
+    uint32_t at = 0;
+
+    while (wr_ban_next(handle->weir->arena, weir_now(handle->weir), &at, &ban))
+        if (ban.kind == WR_BAN_VALUE && !is_identity(handle->policy, &ban))
+            count_lost(lost, &ban);
+    for (size_t i = 0; i < NAMES_MAX && lost[i].bans > 0; i++)
+        wr_log(WR_LOG_WARNING, "bans hold nobody", wr_log_text("identity", lost[i].name),
+               wr_log_number("bans", lost[i].bans),
+               wr_log_text("reason", "the policy has no identity of this name"));
+}
+
 /* ---- what takes effect at a restart ------------------------------------------------------ */
 
 static void warn_of_sockets(const struct wr_server *server,
@@ -168,6 +219,7 @@ void wr_reload_warn(const struct wr_server *server, const struct wr_handle *next
     const struct wr_policy_settings *settings = wr_policy_settings(next->policy);
     const struct wr_started *started = &server->started_with;
 
+    wr_reload_warn_of_bans(next);
     warn_of_sockets(server, settings);
     if (settings->threads != started->threads)
         warn_of_member("threads");

@@ -21,6 +21,7 @@
 #include "remote/ring.h"
 #include "serve/log.h"
 #include "serve/notify.h"
+#include "serve/reload.h"
 #include "serve/server.h"
 
 #define RESERVATIONS 65536U
@@ -386,6 +387,7 @@ static void announce(const struct wr_server *server)
            wr_log_number("limits", (int64_t)weir_limit_count(server->current->weir)),
            wr_log_number("loops", server->loops), wr_log_number("pid", getpid()),
            wr_log_number("descriptors", server->descriptors));
+    wr_reload_warn_of_bans(server->current);
     if (server->descriptors < DESCRIPTORS_FEW)
         wr_log(WR_LOG_WARNING, "few descriptors", wr_log_number("limit", server->descriptors),
                wr_log_text("hint", "raise the hard limit (ulimit -Hn, LimitNOFILE=): each "

@@ -130,6 +130,27 @@ def test_bans_survive_restarts_reloads_and_kills(nginx, shared):
     assert len(door.get("/v1/bans")["bans"]) == 2
 
 
+def test_bans_by_an_identity_that_goes_are_warned_of(weir, tmp_path):
+    """They stay listed and hold nobody, at a reload as at the next start."""
+    door = Admin(weir, tmp_path / "policy.yaml", LIMITS)
+    try:
+        for value in ("bob", "eve"):
+            assert door.admin("POST", "/v1/bans", {"api_key": value, "for": "1h"}).status == 200
+        door.admin("POST", "/v1/bans", {"ip": "192.0.2.1", "for": "1h"})
+        text = door.policy.read_text()
+        door.policy.write_text(text.replace("api_key:", "key_of_api:"))
+        door.daemon.signal(signal.SIGHUP)
+        door.daemon.event("reloaded")
+        warned = door.daemon.event("bans hold nobody")
+        assert (warned["identity"], warned["bans"]) == ("api_key", 2)
+        door.policy.write_text(text)
+        door.daemon.signal(signal.SIGHUP)
+        door.daemon.event("reloaded", 2)
+        assert len([e for e in door.daemon.events if e["event"] == "bans hold nobody"]) == 1
+    finally:
+        door.close()
+
+
 def test_a_ban_ends_by_itself(nginx, shared):
     door = shared()
     ban(door, ip=ME, **{"for": "2s"})
