@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cli/commands.h"
+#include "policy/envoy.h"
 #include "policy/policy.h"
 #include "serve/host_check.h"
 
@@ -127,6 +128,9 @@ static void print_summary(const struct wr_policy *policy, FILE *out)
     (void)fprintf(out, ", for about %llu to %llu live keys", (unsigned long long)slots / 4,
                   (unsigned long long)slots / 2);
     (void)fprintf(out, "; %u%% of it for lists\n", settings->arena_log_percent);
+    if (wr_policy_envoy(policy) != NULL)
+        (void)fprintf(out, "  envoy_ratelimit: %zu rules with a limit\n",
+                      wr_envoy_rule_count(wr_policy_envoy(policy)));
     if (settings->customers != NULL) {
         wr_policy_describe_customers(policy, line, sizeof line);
         (void)fprintf(out, "  customers: %s\n", line);

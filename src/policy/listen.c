@@ -357,6 +357,23 @@ static void warn_open_resp(struct wr_loader *ld, const struct reading *reading)
     }
 }
 
+/* These have no password at all: whoever reaches them may spend what others have. Beside proxies on
+ * other machines that is meant; who is else there is to be thought of. */
+static void warn_open_doors(struct wr_loader *ld, const struct reading *reading)
+{
+    for (size_t i = 0; i < ld->policy->settings.listener_count; i++) {
+        const struct wr_policy_listener *listener = &reading->all[i];
+        bool asks = strcmp(listener->door, "http") == 0 || strcmp(listener->door, "grpc") == 0;
+        if (!asks || is_loopback(listener) ||
+            (listener->tls != NULL && listener->tls->client_ca != NULL))
+            continue;
+        wr_warning(ld, reading->nodes[i],
+                   "%s: other machines can reach %s, and anyone there may spend every count: let a "
+                   "firewall pass your proxies alone, or give it tls with a client_ca",
+                   listener->door, listener->address);
+    }
+}
+
 static void read_unsent(struct wr_loader *ld, const struct wr_yaml *value, void *into)
 {
     const char *wrong;
@@ -408,6 +425,7 @@ void wr_read_listen(struct wr_loader *ld)
         return;
     ld->policy->settings.listeners = reading.all;
     (void)wr_read_map(ld, node, &spec, &reading);
+    warn_open_doors(ld, &reading);
     if (reading.password == NULL)
         warn_open_resp(ld, &reading);
     if (reading.admin_remote != NULL && reading.token == NULL)

@@ -69,7 +69,7 @@ const char *wr_found_kind(const struct wr_yaml *node)
 {
     switch (node->kind) {
     case WR_YAML_LIST:
-        return "a list";
+        return node->count == 0 ? "an empty list" : "a list";
     case WR_YAML_MAP:
         return "a map";
     case WR_YAML_SCALAR:

@@ -188,7 +188,8 @@ static void warn_limits(struct wr_loader *ld)
                        policy->limits[i].name);
             continue;
         }
-        if (policy->limits[i].quota == NULL)
+        if (policy->limits[i].quota == NULL &&
+            !(policy->limits[i].shadow && policy->limits[i].by[plan].units == 0))
             warn_rate(ld, ld->limit_nodes[i], &policy->limits[i].by[plan]);
         if (free_choice != NULL && !is_by_ip(&policy->rules[i]) && !floor)
             wr_warning(ld, place(ld->limit_nodes[i], "by"),

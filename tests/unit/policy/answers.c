@@ -117,7 +117,7 @@ static void test_errors(void **state)
     expect_errors(ARENA("size: 64Mb"), "3:17: error: size \"64Mb\": expected a size in KiB, MiB or "
                                        "GiB (kB, MB, GB are powers of ten)\n");
     expect_errors(ARENA("size: []"),
-                  "3:15: error: size: expected a size such as 64MiB, found a list\n");
+                  "3:15: error: size: expected a size such as 64MiB, found an empty list\n");
     expect_errors(ARENA("logs: 91%"),
                   "3:15: error: logs: expected a share of the arena for lists of stamps, 1% to "
                   "90%, found \"91%\"\n");

@@ -376,7 +376,7 @@ static void files_and_folders(void **state)
                    "policy.yaml:2:19: error: envoy_ratelimit: expected a file or folder, found "
                    "neither: /dev/null\n");
     expect_section("envoy_ratelimit: []", "policy.yaml:2:18: error: envoy_ratelimit: expected a "
-                                          "list of files or folders, found a list\n");
+                                          "list of files or folders, found an empty list\n");
     expect_section("envoy_ratelimit: {windows: lunar, files: one.yaml}",
                    "policy.yaml:2:28: error: windows: expected calendar or epoch, found "
                    "\"lunar\"\n");

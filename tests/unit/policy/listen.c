@@ -169,6 +169,24 @@ static void test_tokens_stay_secret(void **state)
                     "3:23: warning: admin_token: fewer than 16 characters can be guessed\n");
 }
 
+#define ANYONE(door, address)                                                                    \
+    "warning: " door ": other machines can reach " address ", and anyone there may spend every " \
+    "count: let a firewall pass your proxies alone, or give it tls with a client_ca\n"
+
+static void test_doors_without_a_password(void **state)
+{
+    (void)state;
+    expect_warnings("version: 1\n" LIMITS "listen:\n  http: 0.0.0.0:80\n  grpc: '[::]:81'\n",
+                    "4:9: " ANYONE("http", "0.0.0.0:80") "5:9: " ANYONE("grpc", "[::]:81"));
+    expect_warnings("version: 1\n" LIMITS
+                    "listen: {http: ['127.0.0.2:80', 'unix:/a'], grpc: '[::1]:81'}\n",
+                    "");
+    expect_warnings("version: 1\n" LIMITS
+                    "listen: {http: {address: '0.0.0.0:80', tls: {certificate: c, key: k, "
+                    "client_ca: a}}}\n",
+                    "");
+}
+
 static void test_other_mistakes(void **state)
 {
     (void)state;
@@ -221,6 +239,7 @@ int main(void)
         cmocka_unit_test(test_one_door_an_address),
         cmocka_unit_test(test_admin_beyond_this_machine),
         cmocka_unit_test(test_tokens_stay_secret),
+        cmocka_unit_test(test_doors_without_a_password),
         cmocka_unit_test(test_other_mistakes),
         cmocka_unit_test(test_too_many_addresses),
     };

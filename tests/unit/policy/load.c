@@ -16,7 +16,7 @@ static void test_top_level(void **state)
         "[]\n",
         "1:1: error: a policy: expected a map with version, arena, identity, "
         "costs, limits, bans, answers, routes, listen, envoy_ratelimit, store, log, customers or "
-        "plans, found a list\n");
+        "plans, found an empty list\n");
     expect_errors(LIMITS, "1:1: error: expected version: 1 in a policy, found none\n");
     expect_errors("version: 2\n" LIMITS, "1:10: error: version: expected 1, found \"2\"\n");
     expect_errors("version: 1\n", "1:1: error: expected limits in a policy, found none\n");

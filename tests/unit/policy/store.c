@@ -285,7 +285,7 @@ static void test_bad_values(void **state)
                  "16: error: redis: expected a map with url, sentinel, cluster, user, password, "
                  "password_file or database, found a text");
     expect_error("{redis: {url: 'redis://h', password: []}}",
-                 "45: error: password: expected a text, found a list");
+                 "45: error: password: expected a text, found an empty list");
     expect_error("{redis: {url: 'redis://h'}, deadline: 11s}",
                  "46: error: deadline: expected at most 10s, found \"11s\"");
     expect_error("{redis: {url: 'redis://h'}, deadline: 20}",

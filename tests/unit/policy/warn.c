@@ -79,6 +79,16 @@ static void test_keys_that_callers_make_up(void **state)
                     "");
 }
 
+/* A limit of 0 to try: nobody is refused. */
+static void test_a_limit_of_0_in_shadow(void **state)
+{
+    (void)state;
+    expect_warnings("version: 1\nlimits:\n  - {name: a, by: [ip], rate: 0/hour}\n",
+                    "3:31: warning: a limit of 0 refuses every request\n");
+    expect_warnings("version: 1\nlimits:\n  - {name: a, by: [ip], rate: 0/hour, mode: shadow}\n",
+                    "");
+}
+
 /* Of a daemon's HTTP door; nginx and libweir answer with it, and nothing is taken for a failure. */
 static void test_statuses(void **state)
 {
@@ -235,6 +245,7 @@ int main(void)
         cmocka_unit_test(test_keys_that_callers_make_up),
         cmocka_unit_test(test_rates),
         cmocka_unit_test(test_statuses),
+        cmocka_unit_test(test_a_limit_of_0_in_shadow),
         cmocka_unit_test(test_limits_that_say_the_same),
         cmocka_unit_test(test_costs_and_plans),
         cmocka_unit_test(test_small_arenas),
