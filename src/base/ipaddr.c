@@ -261,6 +261,21 @@ struct wr_ip wr_ip_mask(struct wr_ip ip, unsigned v6_prefix)
     return wr_ip_is_v4(&ip) ? ip : mask_bits(ip, v6_prefix);
 }
 
+bool wr_ip_or_host(struct weir_slice text)
+{
+    struct wr_ip ip;
+
+    if (wr_ip_parse_hostport(text, &ip))
+        return true;
+    for (size_t i = 0; i < text.len; i++) {
+        unsigned char c = (unsigned char)text.ptr[i], lower = c | 0x20;
+        if (!(lower >= 'a' && lower <= 'z') && !(c >= '0' && c <= '9') && c != '-' && c != '.' &&
+            c != '_')
+            return false;
+    }
+    return text.len > 0;
+}
+
 bool wr_net_parse(struct weir_slice text, struct wr_net *out, bool *host_bits)
 {
     const char *slash = text.len > 0 ? memchr(text.ptr, '/', text.len) : NULL;

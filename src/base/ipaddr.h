@@ -32,6 +32,10 @@ bool wr_ip_parse(struct weir_slice text, struct wr_ip *out);
  * "[::1]", "[::1]:80". Blanks at both ends are allowed. */
 bool wr_ip_parse_hostport(struct weir_slice text, struct wr_ip *out);
 
+/* Is |text| an address in that form, or can it be the name of a host: letters, digits, '-', '.' and
+ * '_'? */
+bool wr_ip_or_host(struct weir_slice text);
+
 /* Parse "10.0.0.0/8", "fd00::/8" or a single address. Host bits must be zero: |*host_bits| (may be
  * NULL) is set when they were not; they are cleared. */
 bool wr_net_parse(struct weir_slice text, struct wr_net *out, bool *host_bits);

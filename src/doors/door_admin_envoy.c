@@ -174,8 +174,9 @@ void admin_explain_envoy(struct http_service *service, struct weir_slice peer,
     if (q == NULL)
         return;
     if (!wr_rate_read(&q->reader, request->body, door->decoded)) {
-        http_problem(service, response, 400, q->reader.error,
-                     (struct weir_slice){q->reader.member, q->reader.member_len});
+        http_body_problem(service, response, q->reader.error,
+                          (struct weir_slice){q->reader.member, q->reader.member_len},
+                          q->reader.offset);
     } else {
         result = wr_engine_rate_explain(service->loop->handle->weir->engine, &q->reader.request,
                                         wr_loop_now(service->loop), &q->answer, q->reasons);

@@ -53,8 +53,8 @@ static bool read_body(struct admin_door *door, struct weir_slice body,
     }
     if (wr_check_read(&reader, body))
         return true;
-    http_problem(&door->service, response, 400, reader.error,
-                 (struct weir_slice){reader.member, reader.member_len});
+    http_body_problem(&door->service, response, reader.error,
+                      (struct weir_slice){reader.member, reader.member_len}, reader.offset);
     return false;
 }
 

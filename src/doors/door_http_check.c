@@ -68,8 +68,8 @@ static bool read_body(struct http_door *door, const struct wr_http_request *requ
                                          .now_ns = wr_loop_now(door->service.loop)};
     if (http_questions_read(questions, form, request->body, reader))
         return true;
-    http_problem(&door->service, response, 400, reader->error,
-                 (struct weir_slice){reader->member, reader->member_len});
+    http_body_problem(&door->service, response, reader->error,
+                      (struct weir_slice){reader->member, reader->member_len}, reader->offset);
     return false;
 }
 

@@ -59,7 +59,8 @@ void http_json(struct http_service *service, struct weir_slice peer,
         return;
     }
     if (result != 0) {
-        http_problem(service, response, 400, why, blamed(&json->reader));
+        http_body_problem(service, response, why, blamed(&json->reader),
+                          json->reader.error != NULL ? json->reader.offset : 0);
         return;
     }
     if (!http_body_room(&door->service, response, wr_rate_write_max(&json->response)))

@@ -14,6 +14,7 @@
  * Rejected: libmicrohttpd, see docs/decisions/0006. */
 #include "doors/http_service.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -73,6 +74,15 @@ void http_problem(struct http_service *service, struct http_response *response, 
     *response = (struct http_response){.status = status, .type = "application/problem+json"};
     response->body =
         (struct weir_slice){service->body, wr_http_problem(service->body, status, detail, member)};
+}
+
+void http_body_problem(struct http_service *service, struct http_response *response,
+                       const char *detail, struct weir_slice member, size_t offset)
+{
+    char text[128];
+
+    (void)snprintf(text, sizeof text, "%s, at byte %zu of the body", detail, offset);
+    http_problem(service, response, 400, member.len == 0 && offset > 0 ? text : detail, member);
 }
 
 /* The head into |out|, of HEAD_BYTES. Returns its length; 0: it does not fit. */

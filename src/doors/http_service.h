@@ -100,6 +100,11 @@ void http_add_field(struct http_response *response, const char *name, struct wei
 bool http_refuses_encoded(struct http_service *service, const struct wr_http_request *request,
                           struct http_response *response);
 
+/* A body that cannot be read: 400. Where no member is to blame, the byte of the body is said,
+ * unless it is the first. */
+void http_body_problem(struct http_service *service, struct http_response *response,
+                       const char *detail, struct weir_slice member, size_t offset);
+
 /* A problem of input. |member|: empty, or what it speaks of. */
 void http_problem(struct http_service *service, struct http_response *response, int status,
                   const char *detail, struct weir_slice member);

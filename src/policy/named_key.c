@@ -107,13 +107,13 @@ static bool is_named(struct weir_slice name, const char *text, bool standing_in)
 }
 
 /* An address, or a network such as the one that a caller is counted by. */
-static bool read_address(struct weir_slice value, struct wr_ip *out)
+static bool read_address(struct weir_slice value, unsigned prefix, struct wr_ip *out)
 {
     struct wr_net net;
 
     if (wr_ip_parse_hostport(value, out))
         return true;
-    if (!wr_net_parse(value, &net, NULL))
+    if (!wr_net_parse(value, &net, NULL) || net.prefix != (wr_ip_is_v4(&net.ip) ? 128 : prefix))
         return false;
     *out = net.ip;
     return true;
@@ -125,7 +125,7 @@ static void give_address(const struct wr_policy *policy, struct wr_named_key *ke
 {
     struct wr_key_part *out = &key->selected.part[part];
 
-    if (read_address(value, &key->ip[part])) {
+    if (read_address(value, wr_policy_prefix(policy, key->selected.limit), &key->ip[part])) {
         key->ip[part] = wr_ip_mask(key->ip[part], wr_policy_prefix(policy, key->selected.limit));
         *out = (struct wr_key_part){{(const char *)key->ip[part].bytes, sizeof key->ip[part].bytes},
                                     standing_in ? WR_PART_FALLBACK : WR_PART_IP};
@@ -154,17 +154,6 @@ static void give_customer(struct wr_named_key *key, unsigned part, struct weir_s
         {(const char *)&key->customer[part], sizeof key->customer[part]}, WR_PART_CUSTOMER};
 }
 
-/* Can it be the name of a host, as peers in logs have them? */
-static bool is_host(struct weir_slice value)
-{
-    for (size_t i = 0; i < value.len; i++) {
-        unsigned char c = (unsigned char)value.ptr[i], lower = c | 0x20;
-        if (!(lower >= 'a' && lower <= 'z') && !(c >= '0' && c <= '9') && strchr("-._", c) == NULL)
-            return false;
-    }
-    return memchr(value.ptr, '\0', value.len) == NULL;
-}
-
 static bool is_pattern(const struct wr_policy *policy, struct weir_slice value)
 {
     for (const struct wr_pattern_end *end = policy->tree.newest; end != NULL; end = end->older)
@@ -175,15 +164,17 @@ static bool is_pattern(const struct wr_policy *policy, struct weir_slice value)
 
 /* NULL, or what is wrong with |value|: one that no request can have, so that nobody is told that a
  * caller has used nothing when it is a slip. */
-static const char *wrong_value(const struct wr_policy *policy, enum wr_part_source source,
-                               bool standing_in, struct weir_slice value)
+static const char *wrong_value(const struct wr_policy *policy, const struct wr_named_key *key,
+                               enum wr_part_source source, bool standing_in,
+                               struct weir_slice value)
 {
     struct wr_ip ip;
     uint64_t id;
 
     if (value.len == 0 && source != WR_BY_ROUTE)
         return "expected a value";
-    if ((standing_in || source == WR_BY_IP) && !read_address(value, &ip) && !is_host(value))
+    if ((standing_in || source == WR_BY_IP) && !wr_ip_or_host(value) &&
+        !read_address(value, wr_policy_prefix(policy, key->selected.limit), &ip))
         return "expected an address, or the name of a host";
     if (source == WR_BY_CUSTOMER && !standing_in && !read_id(value, &id))
         return "expected the number of a customer";
@@ -208,7 +199,7 @@ const char *wr_named_key_give(const struct wr_policy *policy, struct wr_named_ke
             return "given twice";
         if (standing_in && rule->when_missing != WR_MISSING_IP)
             return "nothing stands in for a missing value here: see when_missing";
-        wrong = wrong_value(policy, rule->part[i].source, standing_in, value);
+        wrong = wrong_value(policy, key, rule->part[i].source, standing_in, value);
         if (wrong != NULL)
             return wrong;
         if (standing_in || rule->part[i].source == WR_BY_IP)

@@ -17,6 +17,7 @@
 
 #include <string.h>
 
+#include "base/ipaddr.h"
 #include "wire/json.h"
 #include "wire/json_whole.h"
 
@@ -296,7 +297,8 @@ static bool read_ip(struct reading *r)
     const char *at = skip_blanks(r);
 
     return want_string(r, &r->request->peer) &&
-           (r->request->peer.len <= IP_MAX || fail_at(r, at, "expected an address or a host name"));
+           ((r->request->peer.len <= IP_MAX && wr_ip_or_host(r->request->peer)) ||
+            fail_at(r, at, "expected an address or a host name"));
 }
 
 static bool read_plan(struct reading *r)

@@ -158,7 +158,7 @@ static bool read_escaped(struct wr_json *json, const char *start, struct weir_sl
 
     /* An escape is never shorter than what it stands for. */
     if (json->scratch_end - json->scratch < json->end - start)
-        return fail(json, "the line holds more text than fits");
+        return fail(json, "the text holds more than fits");
     memcpy(json->scratch, start, (size_t)(json->at - start));
     json->scratch += json->at - start;
     while (json->at < json->end && *json->at != '"') {
@@ -279,7 +279,7 @@ bool wr_json_read(struct wr_json *json, struct wr_json_value *out)
     if (json->error != NULL)
         return false;
     if (!more(json))
-        return fail(json, "the line ends within the JSON object");
+        return fail(json, "the text ends within the JSON object");
     switch (*json->at) {
     case '{':
         out->kind = WR_JSON_OBJECT;
@@ -319,7 +319,7 @@ static bool next(struct wr_json *json, bool *first, char close)
     if (json->error != NULL)
         return false;
     if (!more(json))
-        return fail(json, "the line ends within the JSON object");
+        return fail(json, "the text ends within the JSON object");
     if (*json->at == close) {
         json->at++;
         return false;

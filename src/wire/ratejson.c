@@ -13,7 +13,8 @@
 struct reading {
     struct wr_rate_reader *reader;
     struct wr_json json;
-    size_t entries; /* used, of all descriptors */
+    const char *start; /* of the body */
+    size_t entries;    /* used, of all descriptors */
 };
 
 /* A member of a message: its two spellings, and who reads its value. */
@@ -24,8 +25,10 @@ struct member {
 
 static bool fail(struct reading *r, const char *error)
 {
-    if (r->reader->error == NULL)
+    if (r->reader->error == NULL) {
         r->reader->error = r->json.error != NULL ? r->json.error : error;
+        r->reader->offset = (size_t)(r->json.at - r->start);
+    }
     return false;
 }
 
@@ -308,10 +311,11 @@ bool wr_rate_read(struct wr_rate_reader *reader, struct weir_slice body, char *s
                                  .end = body.ptr + body.len,
                                  .scratch = scratch,
                                  .scratch_end = scratch + body.len,
-                                 .strict = true}};
+                                 .strict = true},
+                        .start = body.ptr};
 
     reader->error = NULL;
-    reader->member_len = 0;
+    reader->offset = reader->member_len = 0;
     reader->request =
         (struct wr_rate_request){.domain = {"", 0}, .descriptors = reader->descriptors};
     if (body.len == 0 || !wr_json_is_utf8(body))

@@ -15,6 +15,7 @@
 struct wr_rate_reader {
     struct wr_rate_request request;
     const char *error; /* a static text; NULL: none */
+    size_t offset;     /* at which byte of the body */
     size_t member_len; /* where: "descriptors[1].entries[0].key"; 0: the body as a whole */
     char member[WR_RATE_MEMBER_MAX];
     struct wr_descriptor descriptors[WR_DESCRIPTORS_MAX];

@@ -245,3 +245,17 @@ def test_verdicts_of_every_kind_are_as_described(door):
     assert not complaints(got, {"type": "array", "items": {"$ref": "#/components/schemas/Verdict"}})
     reserved = d.check(door="/v1/reserve", ip="b", ttl="1s")
     assert not complaints(reserved, {"$ref": "#/components/schemas/ReservedVerdict"})
+
+
+@pytest.mark.parametrize("body, byte, what", [
+    ('{"ip":"1.2.3.9","cost":01}', 24, "expected a comma or the end of the object or array"),  # 0 is whole; the 1 is too much
+    ('{"ip":"1.2.3.9"', 15, "the text ends within the JSON object"),
+    ('[{"ip":"1.2.3.4"} {"ip":"1.2.3.5"}]', 18, "expected a comma or the end of the object or array"),
+    ('{"ip" "x"}', 6, "expected a colon after the member's name")])
+def test_what_is_no_json_is_told_by_its_byte(weir, tmp_path, body, byte, what):
+    d = Door(weir, tmp_path / "policy.yaml", ["name: a, by: [ip], rate: 5/second"])
+    try:
+        reply = d.ask("POST", "/v1/check", body)
+        assert (reply.status, reply.json()["detail"]) == (400, f"{what}, at byte {byte} of the body")
+    finally:
+        d.close()

@@ -117,7 +117,7 @@ static void test_ranges_are_the_algorithms(void **state)
     expect_errors(ONE("concurrent: 5, hold: 0s"),
                   "3:36: error: hold \"0s\": the duration must be longer than zero\n");
     expect_errors(ONE("concurrent: 5, hold: []"),
-                  "3:36: error: hold a list: expected a duration such as 30s\n");
+                  "3:36: error: hold an empty list: expected a duration such as 30s\n");
 }
 
 static void test_places_of_errors_within_rates(void **state)

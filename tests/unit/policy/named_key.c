@@ -72,6 +72,19 @@ static void addresses(void **state)
     expect_selected(IP, "GET", "/", "host.example", NULL);
 }
 
+/* A network is a key only where it is the one that its callers are counted by. */
+static void a_network_of_another_size_is_no_address(void **state)
+{
+    static const char *const wrong[] = {"198.51.100.0/24", "2001:db8::/32", "2001:db8:1:2::1/128",
+                                        "[192.0.2.7"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        wr_named_key_begin(&key, IP);
+        assert_string_equal(give("ip", wrong[i]), "expected an address, or the name of a host");
+    }
+}
+
 static void several_parts_in_any_order(void **state)
 {
     (void)state;
@@ -182,7 +195,8 @@ static int tear_down(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(addresses),       cmocka_unit_test(several_parts_in_any_order),
+        cmocka_unit_test(addresses),       cmocka_unit_test(a_network_of_another_size_is_no_address),
+       cmocka_unit_test(several_parts_in_any_order),
         cmocka_unit_test(what_stands_in),  cmocka_unit_test(no_parts),
         cmocka_unit_test(what_is_wrong),   cmocka_unit_test(a_programs_own_key),
         cmocka_unit_test(what_limits_say),

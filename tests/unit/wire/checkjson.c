@@ -135,7 +135,7 @@ static const struct wrong {
 } wrongs[] = {
 #define C WR_CHECK_FORM
     {C, "", "", "expected a JSON object, found no body"},
-    {C, "{", "", "the line ends within the JSON object"},
+    {C, "{", "", "the text ends within the JSON object"},
     {C, "{} x", "ip", "missing"},
     {C, "{\"ip\":\"a\"} x", "", "more text after the JSON object"},
     {C, "\"x\"", "", "expected an object"},
@@ -145,6 +145,10 @@ static const struct wrong {
     {C, "{\"ip\":\"\\ud800\"}", "ip", "half of a surrogate pair"},
     {C, "{\"ip\":\"a\",}", "", "expected a string in quotes"},
     {C, "{\"ip\":7}", "ip", "expected a string"},
+    {C, "{\"ip\":\"192.0.2.1/32\"}", "ip", "expected an address or a host name"},
+    {C, "{\"ip\":\"[192.0.2.1]\"}", "ip", "expected an address or a host name"},
+    {C, "{\"ip\":\"192.0.2.1%eth0\"}", "ip", "expected an address or a host name"},
+    {C, "{\"ip\":\"192.0.2.1 \\u0000\"}", "ip", "expected an address or a host name"},
     {C, "{\"ip\":null}", "ip", "expected a string"},
     {C, "{\"ip\":\"\"}", "ip", "expected a string that is not empty"},
     {C, "{\"ip\":\"a\",\"ip\":\"b\"}", "ip", "given twice"},
@@ -184,7 +188,7 @@ static const struct wrong {
     {C, "[{\"ip\":\"a\"},{}]", "[1].ip", "missing"},
     {C, "[{\"ip\":\"a\"},[{\"ip\":\"a\"}]]", "[1]", "expected an object"},
     {C, "[[[[[[[[[[", "[0]", "expected an object"},
-    {C, "[{\"ip\":\"a\"}", "", "the line ends within the JSON object"},
+    {C, "[{\"ip\":\"a\"}", "", "the text ends within the JSON object"},
     {WR_RESERVE_FORM, "{\"ip\":\"a\"}", "ttl", "missing"},
     {WR_RESERVE_FORM, "[]", "", "expected an object"},
     {WR_RESERVE_FORM, "{\"ip\":\"a\",\"ttl\":1,\"peek\":true}", "peek",
