@@ -19,12 +19,14 @@ static const char usage[] =
     "the ledger, which is at most customers.flush behind.\n"
     "\n"
     "  NAME                 how this customer stands: each quota's limit, use, and next reset\n"
-    "      --month 2026-11  what was used in that month, a line for each customer and quota\n"
+    "      --month 2026-11  what was used in the windows that end in that month, a line for each\n"
+    "                       customer and quota\n"
     "      --from DAY       the same from this day on (2026-11-01)\n"
     "      --to DAY         up to this day, which is included\n"
     "      --days           a line for each day\n"
     "      --windows        a line for each window of a quota\n"
-    "      --over           windows with overage alone, for bills\n"
+    "      --over           windows with overage alone, for bills: a month has those that end in\n"
+    "                       it, so that each is billed once. One that is open may still grow\n"
     "      --top N          who used most\n"
     "      --quota NAME     of this quota alone\n"
     "      --tenant TEXT    of this tenant's customers alone\n"
@@ -152,6 +154,18 @@ static void print_csv(struct wr_page *page, const struct wr_report_line *line, i
     (void)fwrite(text.ptr, 1, text.len, stdout);
 }
 
+static void print_text(const struct wr_report_line *line, const char *date)
+{
+    char last[16];
+
+    (void)printf("%-24s  %-16s  %-10s  %12" PRIu64, line->name, line->quota.name, date, line->used);
+    if (line->over_known)
+        (void)printf("  over %" PRIu64, line->over);
+    if (!line->closed)
+        (void)printf("  open until %s is over", wr_date_text(line->last, last, sizeof last));
+    (void)puts("");
+}
+
 static bool print_line(void *context, const struct wr_report_line *line)
 {
     struct printing *p = context;
@@ -165,8 +179,7 @@ static bool print_line(void *context, const struct wr_report_line *line)
     else if (p->a->shape == JSON)
         wr_put_usage(&p->page, line, day);
     else
-        (void)printf("%-24s  %-16s  %-10s  %12" PRIu64 "%s%" PRIu64 "\n", line->name,
-                     line->quota.name, date, line->used, "  over ", line->over);
+        print_text(line, date);
     return !ferror(stdout) && !p->page.full;
 }
 
@@ -259,6 +272,7 @@ static int report(struct wr_book *book, struct arguments *a)
 {
     struct wr_customer customer;
 
+    a->filter.now_ns = book->now_ns;
     if (a->name_count == 1) {
         int result = wr_customer_find(book->database, a->names[0], &customer);
         if (result != 0)

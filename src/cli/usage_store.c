@@ -168,7 +168,8 @@ static bool count_in_ledgers(struct asking *a, const struct wr_policy_limit *quo
                                             .quota = quota->name,
                                             .per = quota->quota->civil.per,
                                             .first = day,
-                                            .last = day};
+                                            .last = day,
+                                            .by_start = true};
 
     *out = 0;
     for (size_t i = 0; i < a->count; i++)

@@ -190,7 +190,13 @@ void wr_put_usage(struct wr_page *page, const struct wr_report_line *line, int32
     wr_page_key(page, "used");
     wr_page_uint(page, line->used);
     wr_page_key(page, "over");
-    wr_page_uint(page, line->over);
+    if (line->over_known)
+        wr_page_uint(page, line->over);
+    else
+        wr_page_null(page);
+    put_text(page, "last_day", wr_date_text(line->last, text, sizeof text));
+    wr_page_key(page, "closed");
+    wr_page_bool(page, line->closed);
     wr_page_close(page, '}');
 }
 
@@ -224,6 +230,9 @@ void wr_put_usage_csv(struct wr_page *page, const struct wr_report_line *line, i
     put_field(page, text);
     wr_page_put_uint(page, line->used);
     wr_page_put(page, ",");
-    wr_page_put_uint(page, line->over);
-    wr_page_put(page, "\r\n");
+    if (line->over_known)
+        wr_page_put_uint(page, line->over);
+    wr_page_put(page, ",");
+    put_field(page, wr_date_text(line->last, text, sizeof text));
+    wr_page_put(page, line->closed ? "yes\r\n" : "no\r\n");
 }

@@ -45,6 +45,7 @@ int usage_of_one(struct wr_database *database, const struct customer_call *call,
     const struct wr_report_filter days = {.customer = customer->id,
                                           .first = call->first != 0 ? call->first : today - DAYS,
                                           .last = call->last,
+                                          .now_ns = call->now_ns,
                                           .most = LINES_MAX};
     int result;
 
@@ -81,6 +82,7 @@ int usage_of_all(struct wr_database *database, const struct customer_call *call,
         .first = call->first,
         .last = call->last,
         .over_only = call->over,
+        .now_ns = call->now_ns,
         .most = call->limit > 0 ? call->limit
                 : top           ? TOP
                                 : LINES_MAX,

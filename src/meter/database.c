@@ -31,6 +31,7 @@
 
 #include "base/units.h"
 #include "meter/schema.h"
+#include "meter/window.h"
 
 #define STATEMENTS_MAX 96U
 
@@ -231,6 +232,9 @@ static int open_file(struct wr_database *database, const struct wr_database_opti
     code = sqlite3_open_v2(options->path, &database->sqlite, flags, NULL);
     if (database->sqlite == NULL)
         return wr_fault_set(&database->fault, WEIR_ENOMEM, WR_DISK_FAILED, "out of memory");
+    if (code != SQLITE_OK)
+        return fail(database, code);
+    code = wr_window_register(database->sqlite);
     if (code != SQLITE_OK)
         return fail(database, code);
     remember_file(database);

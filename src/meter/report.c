@@ -11,6 +11,7 @@
 #include <sqlite3.h>
 
 #include "algo/civil.h"
+#include "meter/window.h"
 
 /* What the columns of a line are selected as, and read back in read_line. */
 #define LINE                                                                 \
@@ -37,13 +38,14 @@
         " AND q.per = 1 UNION ALL " LINE                                                     \
         " u.day, u.window_day, u.used, 0, u.node" of("usage_day", "day") FILTER
 
-/* And the overage of longer windows, on the day they begin. */
-#define TOTALS(of)                                                                                \
-    DAYS(of)                                                                                      \
-    " UNION ALL " LINE " u.window_day, u.window_day, 0, u.over, u.node" of("usage", "window_day") \
-        FILTER " AND q.per > 1 AND u.over > 0"
+/* Windows by the day they end on, which is at most a month after the one they begin on. */
+#define WINDOWS(of)                                                                             \
+    of("usage", "window_day") FILTER " AND (?9 OR weir_last_day(q.per, u.window_day, c.anchor)" \
+                                     " BETWEEN ?10 AND ?5)"
+#define LAST_DAY "max(weir_last_day(q.per, u.window_day, c.anchor))"
+#define LONGEST 31
 
-static void bind(sqlite3_stmt *statement, const struct wr_report_filter *filter)
+static void bind(sqlite3_stmt *statement, const struct wr_report_filter *filter, int32_t before)
 {
     if (statement == NULL)
         return;
@@ -52,11 +54,13 @@ static void bind(sqlite3_stmt *statement, const struct wr_report_filter *filter)
         (void)sqlite3_bind_text(statement, 2, filter->quota, -1, SQLITE_STATIC);
     if (filter->tenant != NULL)
         (void)sqlite3_bind_text(statement, 3, filter->tenant, -1, SQLITE_STATIC);
-    (void)sqlite3_bind_int(statement, 4, filter->first);
+    (void)sqlite3_bind_int(statement, 4, filter->first - before);
     (void)sqlite3_bind_int(statement, 5, filter->last);
     (void)sqlite3_bind_int(statement, 6, filter->per);
     (void)sqlite3_bind_int(statement, 7, filter->over_only);
     (void)sqlite3_bind_int64(statement, 8, filter->most > 0 ? filter->most : -1);
+    (void)sqlite3_bind_int(statement, 9, filter->by_start);
+    (void)sqlite3_bind_int(statement, 10, filter->first);
 }
 
 static void read_quota(sqlite3_stmt *statement, int at, struct wr_report_quota *out)
@@ -67,8 +71,8 @@ static void read_quota(sqlite3_stmt *statement, int at, struct wr_report_quota *
     wr_database_text(statement, at + 3, out->zone, sizeof out->zone);
 }
 
-/* The columns: those of LINE, then day, window, used, over, nodes. */
-static void read_line(sqlite3_stmt *statement, struct wr_report_line *out)
+/* The columns: those of LINE, then day, window, used, over, nodes, last, whether over is known. */
+static void read_line(sqlite3_stmt *statement, int64_t now_ns, struct wr_report_line *out)
 {
     out->customer = sqlite3_column_int64(statement, 0);
     wr_database_text(statement, 1, out->name, sizeof out->name);
@@ -80,18 +84,21 @@ static void read_line(sqlite3_stmt *statement, struct wr_report_line *out)
     out->used = (uint64_t)sqlite3_column_int64(statement, 10);
     out->over = (uint64_t)sqlite3_column_int64(statement, 11);
     out->nodes = (unsigned)sqlite3_column_int(statement, 12);
+    out->last = sqlite3_column_int(statement, 13);
+    out->over_known = sqlite3_column_int(statement, 14) != 0;
+    out->closed = wr_window_end_ns(out->last, out->quota.zone) <= now_ns;
 }
 
-static int report(struct wr_database *database, const char *sql,
+static int report(struct wr_database *database, const char *sql, int32_t before,
                   const struct wr_report_filter *filter, wr_report_fn *each, void *context)
 {
     sqlite3_stmt *statement = wr_database_statement(database, sql);
     struct wr_report_line line;
     int result;
 
-    bind(statement, filter);
+    bind(statement, filter, before);
     while ((result = wr_database_step(database, statement)) == 1) {
-        read_line(statement, &line);
+        read_line(statement, filter->now_ns, &line);
         if (!each(context, &line))
             break;
     }
@@ -103,13 +110,14 @@ static int report(struct wr_database *database, const char *sql,
 int wr_report_windows(struct wr_database *database, const struct wr_report_filter *filter,
                       wr_report_fn *each, void *context)
 {
-#define WINDOWS(of)                                                                          \
-    LINE " u.window_day, u.window_day, sum(u.used), sum(u.over), count(DISTINCT u.node)" of( \
-        "usage", "window_day") FILTER                                                        \
-        " GROUP BY c.id, q.id, u.window_day"                                                 \
-        " HAVING NOT ?7 OR sum(u.over) > 0 ORDER BY c.name, q.name, u.window_day LIMIT ?8"
-    return report(database, filter->customer == 0 ? WINDOWS(OF_ALL) : WINDOWS(OF_ONE), filter, each,
-                  context);
+#define BY_WINDOW(of)                                            \
+    LINE                                                         \
+        " u.window_day, u.window_day, sum(u.used), sum(u.over)," \
+        " count(DISTINCT u.node), " LAST_DAY ", 1" WINDOWS(      \
+            of) " GROUP BY c.id, q.id, u.window_day"             \
+                " HAVING NOT ?7 OR sum(u.over) > 0 ORDER BY c.name, q.name, u.window_day LIMIT ?8"
+    return report(database, filter->customer == 0 ? BY_WINDOW(OF_ALL) : BY_WINDOW(OF_ONE),
+                  filter->by_start ? 0 : LONGEST, filter, each, context);
 }
 
 int wr_report_days(struct wr_database *database, const struct wr_report_filter *filter,
@@ -117,36 +125,35 @@ int wr_report_days(struct wr_database *database, const struct wr_report_filter *
 {
 #define BY_DAY(of)                                                                  \
     "SELECT id, name, tenant, plan, quota, quota_name, per, zone, day, window_day," \
-    " sum(used), sum(over), count(DISTINCT node) FROM (" DAYS(                      \
+    " sum(used), sum(over), count(DISTINCT node), day, per = 1 FROM (" DAYS(        \
         of) ")"                                                                     \
             " GROUP BY id, quota, day, window_day HAVING NOT ?7 OR sum(over) > 0"   \
             " ORDER BY name, quota_name, day, window_day LIMIT ?8"
-    return report(database, filter->customer == 0 ? BY_DAY(OF_ALL) : BY_DAY(OF_ONE), filter, each,
-                  context);
+    return report(database, filter->customer == 0 ? BY_DAY(OF_ALL) : BY_DAY(OF_ONE), 0, filter,
+                  each, context);
 }
 
-#define BY_CUSTOMER(of, order)                                             \
-    "SELECT id, name, tenant, plan, quota, quota_name, per, zone, ?4, ?4," \
-    " sum(used), sum(over), count(DISTINCT node) FROM (" TOTALS(           \
-        of) ")"                                                            \
-            " GROUP BY id, quota HAVING NOT ?7 OR sum(over) > 0 ORDER BY " order " LIMIT ?8"
+#define BY_CUSTOMER(of, order)                                                                     \
+    LINE " ?10, ?10, sum(u.used), sum(u.over), count(DISTINCT u.node), " LAST_DAY                  \
+         ", 1" WINDOWS(of) " GROUP BY c.id, q.id HAVING NOT ?7 OR sum(u.over) > 0 ORDER BY " order \
+                           " LIMIT ?8"
 
 int wr_report_top(struct wr_database *database, const struct wr_report_filter *filter,
                   wr_report_fn *each, void *context)
 {
     return report(database,
-                  filter->customer == 0 ? BY_CUSTOMER(OF_ALL, "sum(used) DESC, name, quota_name")
-                                        : BY_CUSTOMER(OF_ONE, "sum(used) DESC, name, quota_name"),
-                  filter, each, context);
+                  filter->customer == 0 ? BY_CUSTOMER(OF_ALL, "sum(u.used) DESC, c.name, q.name")
+                                        : BY_CUSTOMER(OF_ONE, "sum(u.used) DESC, c.name, q.name"),
+                  filter->by_start ? 0 : LONGEST, filter, each, context);
 }
 
 int wr_report_totals(struct wr_database *database, const struct wr_report_filter *filter,
                      wr_report_fn *each, void *context)
 {
     return report(database,
-                  filter->customer == 0 ? BY_CUSTOMER(OF_ALL, "name, quota_name")
-                                        : BY_CUSTOMER(OF_ONE, "name, quota_name"),
-                  filter, each, context);
+                  filter->customer == 0 ? BY_CUSTOMER(OF_ALL, "c.name, q.name")
+                                        : BY_CUSTOMER(OF_ONE, "c.name, q.name"),
+                  filter->by_start ? 0 : LONGEST, filter, each, context);
 }
 
 int wr_report_quotas(struct wr_database *database,

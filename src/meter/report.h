@@ -24,7 +24,10 @@ struct wr_report_line {
     int32_t window; /* its first civil day */
     int32_t day;    /* of lines by day; otherwise window */
     uint64_t used;  /* units, overage included */
-    uint64_t over;  /* of them; 0 in lines by day */
+    uint64_t over;  /* of them; 0 in lines by day of longer windows: see over_known */
+    bool over_known;
+    int32_t last;   /* its last civil day; of a sum, that of the window that ends last */
+    bool closed;    /* at filter.now_ns that day was over: nothing is added any more */
     unsigned nodes; /* whose rows are in it */
 };
 typedef bool wr_report_fn(void *context, const struct wr_report_line *line);
@@ -35,20 +38,25 @@ struct wr_report_filter {
     const char *quota;   /* its name; NULL: any */
     const char *tenant;  /* NULL: any */
     uint8_t per;         /* enum wr_per; 0: any */
-    int32_t first, last; /* windows or days that begin from the first to the last of these */
-    bool over_only;      /* with overage */
-    int64_t most;        /* lines; 0: all */
+    int32_t first, last; /* days from the first to the last of these; windows that end on them */
+    bool by_start;       /* windows that begin on them */
+    int64_t now_ns;
+    bool over_only; /* with overage */
+    int64_t most;   /* lines; 0: all */
 };
 
-/* Windows, by customer's name, quota, window. Calls |each| until it returns false. 0 or an error of
+/* A window belongs whole to the day it ends on, units and overage, and so to one month: whoever
+ * bills by months bills each window once.
+ *
+ * Windows, by customer's name, quota, window. Calls |each| until it returns false. 0 or an error of
  * the database; so all below. */
 int wr_report_windows(struct wr_database *database, const struct wr_report_filter *filter,
                       wr_report_fn *each, void *context);
 /* Days: of windows of a day themselves, of longer ones what each day added. */
 int wr_report_days(struct wr_database *database, const struct wr_report_filter *filter,
                    wr_report_fn *each, void *context);
-/* Customers by what they used from the first to the last day, the largest first: a line for each
- * customer and quota. */
+/* Customers by what they used in the windows that end from the first to the last day, the largest
+ * first: a line for each customer and quota. */
 int wr_report_top(struct wr_database *database, const struct wr_report_filter *filter,
                   wr_report_fn *each, void *context);
 /* The same, by customer's name: the report of a month. */

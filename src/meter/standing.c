@@ -45,7 +45,8 @@ static int stand(struct wr_database *database, const struct wr_policy_limit *lim
                                       .quota = limit->name,
                                       .per = civil.per,
                                       .first = window.day,
-                                      .last = window.day};
+                                      .last = window.day,
+                                      .by_start = true};
     int result;
 
     *out = (struct wr_standing){.quota = limit->name,

@@ -96,6 +96,9 @@ def test_reports(shop):
     assert re.fullmatch(r"\d{4}-\d\d-\d\d", day)
     over = shop.usage("--over", "--month", day[:7])["usage"]
     assert [(line["customer"], line["over"]) for line in over] == [("acme", 12)]
+    for row in rows:  # a day of now
+        assert row["last_day"] == row["date"] and row["closed"] == "no"
+    assert f"open until {day} is over" in shop.command("usage", "--over")
     assert [line["customer"] for line in shop.usage("--top", "1")["usage"]] == ["acme"]
     assert sum(line["used"] for line in shop.usage("--from", day, "--to", day)["usage"]) == 152
     assert shop.usage("--from", "2020-01-01", "--to", "2020-01-31")["usage"] == []

@@ -3,6 +3,7 @@
 #include "fixture.h"
 
 #include "algo/civil.h"
+#include "base/units.h"
 #include "meter/ledger.h"
 #include "meter/report.h"
 
@@ -94,7 +95,12 @@ static void windows(void **state)
         report(wr_report_windows, (struct wr_report_filter){.customer = acme, .quota = "daily"}),
         "acme daily 100/100 15-2 x2;acme daily 101/101 7-0 x1;");
     assert_string_equal(report(wr_report_windows, (struct wr_report_filter){.first = 101}),
-                        "acme daily 101/101 7-0 x1;globex daily 101/101 70-30 x1;");
+                        "acme daily 101/101 7-0 x1;acme monthly 100/100 10-4 x2;"
+                        "globex daily 101/101 70-30 x1;");
+    assert_string_equal(
+        report(wr_report_windows,
+               (struct wr_report_filter){.first = 100, .last = 100, .by_start = true}),
+        "acme daily 100/100 15-2 x2;acme monthly 100/100 10-4 x2;");
     assert_string_equal(report(wr_report_windows,
                                (struct wr_report_filter){.tenant = "group", .per = WR_PER_MONTH}),
                         "acme monthly 100/100 10-4 x2;");
@@ -110,7 +116,7 @@ static void overage_lines(void **state)
                         "globex daily 101/101 70-30 x1;");
     assert_string_equal(
         report(wr_report_windows, (struct wr_report_filter){.over_only = true, .first = 101}),
-        "globex daily 101/101 70-30 x1;");
+        "acme monthly 100/100 10-4 x2;globex daily 101/101 70-30 x1;");
 }
 
 static void days(void **state)
@@ -147,7 +153,58 @@ static void totals(void **state)
                         "globex daily 100/100 70-30 x1;");
     assert_string_equal(
         report(wr_report_totals, (struct wr_report_filter){.first = 101, .customer = acme}),
-        "acme daily 101/101 7-0 x1;acme monthly 101/101 7-0 x2;");
+        "acme daily 101/101 7-0 x1;acme monthly 101/101 10-4 x2;");
+}
+
+/* The month from the 11th of April (day 100) is of May (days 120 to 150), whole and once. */
+static void months(void **state)
+{
+    const struct wr_report_filter april = {.customer = acme, .first = 90, .last = 119};
+    const struct wr_report_filter may = {.customer = acme, .first = 120, .last = 150};
+    const struct wr_report_filter june = {.customer = acme, .first = 151, .last = 180};
+
+    (void)state;
+    assert_string_equal(report(wr_report_totals, april), "acme daily 90/90 22-2 x2;");
+    assert_string_equal(report(wr_report_totals, may), "acme monthly 120/120 10-4 x2;");
+    assert_string_equal(report(wr_report_top, may), "acme monthly 120/120 10-4 x2;");
+    assert_string_equal(report(wr_report_windows, may), "acme monthly 100/100 10-4 x2;");
+    assert_string_equal(report(wr_report_totals, june), "");
+}
+
+static bool add_end(void *context, const struct wr_report_line *line)
+{
+    size_t len = strlen(text);
+
+    (void)context;
+    (void)snprintf(text + len, sizeof text - len, "%s %d %s%s;", line->quota.name, line->last,
+                   line->closed ? "closed" : "open", line->over_known ? "" : " over unknown");
+    return true;
+}
+
+static const char *ends(report_fn *of, int64_t now_ns)
+{
+    const struct wr_report_filter filter = {.customer = acme, .last = 1000, .now_ns = now_ns};
+
+    text[0] = '\0';
+    assert_int_equal(of(database, &filter, add_end, NULL), 0);
+    return text;
+}
+
+/* It ends on the 10th of May, day 129, in Tokyo: at 15:00 UTC. */
+static void closed(void **state)
+{
+    const int64_t end_ns = 129 * WR_NS_PER_DAY + 15 * WR_NS_PER_HOUR;
+
+    (void)state;
+    assert_string_equal(ends(wr_report_windows, end_ns - 1),
+                        "daily 100 closed;daily 101 closed;monthly 129 open;");
+    assert_string_equal(ends(wr_report_windows, end_ns),
+                        "daily 100 closed;daily 101 closed;monthly 129 closed;");
+    assert_string_equal(ends(wr_report_totals, 101 * WR_NS_PER_DAY),
+                        "daily 101 open;monthly 129 open;");
+    assert_string_equal(ends(wr_report_days, end_ns),
+                        "daily 100 closed;daily 101 closed;monthly 100 closed over unknown;"
+                        "monthly 101 closed over unknown;");
 }
 
 static bool add_quota(void *context, const struct wr_report_quota *quota)
@@ -206,8 +263,8 @@ static void verifies(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(windows), TEST(overage_lines), TEST(days),     TEST(top),
-        TEST(totals),  TEST(quotas),        TEST(verifies),
+        TEST(windows), TEST(overage_lines), TEST(days),   TEST(top),    TEST(totals),
+        TEST(quotas),  TEST(verifies),      TEST(months), TEST(closed),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
