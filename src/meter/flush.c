@@ -33,17 +33,19 @@
 
 /* ---- the file ------------------------------------------------------------------------------- */
 
-int wr_kept_open(struct wr_kept *kept, const char *directory, uint32_t room, struct wr_diag *diag)
+static int open_kept(struct wr_kept *kept, const char *directory, struct wr_usage_options *options,
+                     struct wr_diag *diag)
 {
     char path[4096];
-    struct wr_usage_options options = {
-        .path = path, .name = kept->name, .room = room, .per = kept->civil.per};
     int result;
 
     (void)snprintf(path, sizeof path, "%s/%s.usage", directory, kept->name);
-    result = wr_usage_open(&kept->usage, &options, diag);
+    options->path = path;
+    options->name = kept->name;
+    result = wr_usage_open(&kept->usage, options, diag);
     if (result != 0)
         return result;
+    kept->civil.per = wr_usage_per(kept->usage);
     kept->room = wr_usage_room(kept->usage);
     /* Pages as they are touched: a room for millions that has a thousand costs what a thousand do.
      */
@@ -56,6 +58,24 @@ int wr_kept_open(struct wr_kept *kept, const char *directory, uint32_t room, str
     }
     kept->scanning = true;
     return 0;
+}
+
+int wr_kept_open(struct wr_kept *kept, const char *directory, uint32_t room, struct wr_diag *diag)
+{
+    struct wr_usage_options options = {.room = room, .per = kept->civil.per};
+
+    return open_kept(kept, directory, &options, diag);
+}
+
+int wr_kept_open_left(struct wr_kept *kept, const char *directory, struct wr_diag *diag)
+{
+    struct wr_usage_options options = {.per = WR_USAGE_PER_ANY, .must_exist = true};
+    int result = open_kept(kept, directory, &options, diag);
+
+    if (result != 0 || (kept->civil.per >= WR_PER_DAY && kept->civil.per <= WR_PER_MONTH))
+        return result;
+    wr_kept_close(kept);
+    return WEIR_EFORMAT;
 }
 
 void wr_kept_close(struct wr_kept *kept)

@@ -27,6 +27,8 @@ struct wr_kept {
 /* |kept| has its name, zone, civil, anchor: open its file in |directory|, or make it with |room|
  * cells. Returns as wr_usage_open. */
 int wr_kept_open(struct wr_kept *kept, const char *directory, uint32_t room, struct wr_diag *diag);
+/* The same of a file that is there, whatever its windows are: |kept| has its name only. */
+int wr_kept_open_left(struct wr_kept *kept, const char *directory, struct wr_diag *diag);
 void wr_kept_close(struct wr_kept *kept);
 
 /* Another database: nothing is known to be written in it, all is to be looked at. */

@@ -66,6 +66,8 @@ static void take_next(struct wr_keeper *keeper, struct wr_keeper_config *next)
 
     if (next == NULL)
         return;
+    wr_keeper_write_last(keeper, keeper->now_ns());
+    wr_keeper_left_close(keeper); /* some may be the policy's again */
     for (size_t i = 0; i < next->quota_count; i++)
         inherit(&next->quota[i], before);
     keeper->config = next;
@@ -292,6 +294,7 @@ void wr_keeper_stop(struct wr_keeper *keeper)
     wr_webhook_stop(keeper->webhook); /* after the last flush: what that has reached is told */
     wr_database_close(keeper->database);
     wr_keeper_config_free(keeper->next);
+    wr_keeper_left_close(keeper);
     wr_keeper_config_free(keeper->config);
     wr_customers_close(keeper->mirror.map);
     (void)pthread_cond_destroy(&keeper->wake);

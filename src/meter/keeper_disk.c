@@ -204,6 +204,7 @@ static bool open_anew(struct wr_keeper *keeper, int64_t now_ns)
     const struct wr_database_options options = {
         .path = keeper->path, .create = wr_customers_mark(keeper->mirror.map) == 0};
     struct wr_fault fault;
+    struct wr_kept *kept;
     int result = wr_database_open(&keeper->database, &options, &fault);
 
     if (result == 0) {
@@ -218,8 +219,8 @@ static bool open_anew(struct wr_keeper *keeper, int64_t now_ns)
     }
     keeper->mirrored = false;
     keeper->recount = true;
-    for (size_t i = 0; i < keeper->config->quota_count; i++)
-        wr_kept_forget(&keeper->config->quota[i]);
+    for (size_t i = 0; (kept = wr_keeper_kept(keeper, i)) != NULL; i++)
+        wr_kept_forget(kept);
     return true;
 }
 
@@ -236,5 +237,8 @@ static bool open_database(struct wr_keeper *keeper, int64_t now_ns)
 
 bool wr_keeper_open(struct wr_keeper *keeper, int64_t now_ns)
 {
-    return open_map(keeper, now_ns) && open_usage(keeper, now_ns) && open_database(keeper, now_ns);
+    if (!open_map(keeper, now_ns) || !open_usage(keeper, now_ns) || !open_database(keeper, now_ns))
+        return false;
+    wr_keeper_left_find(keeper);
+    return true;
 }

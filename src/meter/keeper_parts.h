@@ -31,6 +31,9 @@ struct wr_keeper {
     int64_t wait_ns;      /* when the cells that wait are to be counted next */
     struct wr_fault said; /* the trouble that was said; WR_DISK_WELL: none */
     bool other_said;      /* that another process keeps the ledger */
+    bool left_known;      /* the directory was looked through for what follows */
+    size_t left_count;    /* quotas that the policy has no more */
+    struct wr_kept left[WR_LEDGER_QUOTAS_MAX];
 
     pthread_t thread;
     bool running;
@@ -69,11 +72,26 @@ void wr_keeper_trouble(struct wr_keeper *keeper, const struct wr_fault *fault, i
 /* All went well: said if it had not. */
 void wr_keeper_recovered(struct wr_keeper *keeper, int64_t now_ns);
 
+/* ---- keeper_left.c -------------------------------------------------------------------------- */
+
+/* Quota |index| of those that are flushed: the policy's, then those that it has no more. NULL: no
+ * more. */
+struct wr_kept *wr_keeper_kept(struct wr_keeper *keeper, size_t index);
+
+/* Find files of usage that the policy does not name, unless that was done since they were closed;
+ * the database is open. What is not looked at is said. */
+void wr_keeper_left_find(struct wr_keeper *keeper);
+void wr_keeper_left_close(struct wr_keeper *keeper);
+
 /* ---- keeper_turn.c -------------------------------------------------------------------------- */
 
 /* What there is to do now. |starting|: what others need before they decide. Returns 0: all is done;
  * 1: there is more to write; an error: there is trouble, which was said. */
 int wr_keeper_turn(struct wr_keeper *keeper, int64_t now_ns, bool starting);
+
+/* Write what the policy's quotas have counted, as far as that can be done: it is about to be
+ * another policy. */
+void wr_keeper_write_last(struct wr_keeper *keeper, int64_t now_ns);
 
 /* The customers' file into the database. 0, WEIR_EPOLICY (|diag|), or an error of the database. */
 int wr_keeper_apply_roster(struct wr_keeper *keeper, struct wr_database *database, int64_t now_ns,

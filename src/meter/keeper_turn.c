@@ -14,6 +14,7 @@
     32U /* of a quota and a turn: others wait for the database between batches \
          */
 #define SCAN_BATCHES 8U
+#define LAST_WRITES 512U /* before another policy: of the largest room, all */
 
 /* ---- the customers' file -------------------------------------------------------------------- */
 
@@ -162,18 +163,21 @@ static int end_trials(struct wr_keeper *keeper, int64_t now_ns)
 static int restore(struct wr_keeper *keeper, int64_t now_ns)
 {
     struct wr_flush flush;
+    struct wr_kept *kept;
     int result = 0;
 
     set_flush(keeper, &flush, now_ns);
-    for (size_t i = 0; result == 0 && i < keeper->config->quota_count; i++)
-        result = wr_flush_restore(&flush, &keeper->config->quota[i]);
+    for (size_t i = 0; result == 0 && (kept = wr_keeper_kept(keeper, i)) != NULL; i++)
+        result = wr_flush_restore(&flush, kept);
     return result;
 }
 
-static bool is_restored(const struct wr_keeper *keeper)
+static bool is_restored(struct wr_keeper *keeper)
 {
-    for (size_t i = 0; i < keeper->config->quota_count; i++)
-        if (!wr_usage_is_restored(keeper->config->quota[i].usage))
+    const struct wr_kept *kept;
+
+    for (size_t i = 0; (kept = wr_keeper_kept(keeper, i)) != NULL; i++)
+        if (!wr_usage_is_restored(kept->usage))
             return false;
     return true;
 }
@@ -235,25 +239,27 @@ static int people(struct wr_keeper *keeper, int64_t now_ns, bool starting)
 
 static void begin_scan(struct wr_keeper *keeper, int64_t now_ns)
 {
+    struct wr_kept *kept;
+
     if (now_ns < keeper->scan_ns && now_ns >= keeper->scan_ns - SCAN_EVERY_NS)
         return;
     keeper->scan_ns = now_ns + SCAN_EVERY_NS;
-    for (size_t i = 0; i < keeper->config->quota_count; i++)
-        keeper->config->quota[i].scanning = true;
+    for (size_t i = 0; (kept = wr_keeper_kept(keeper, i)) != NULL; i++)
+        kept->scanning = true;
 }
 
 /* 0: all is written; 1: there is more; or an error of the database. */
 static int write_usage(struct wr_keeper *keeper, int64_t now_ns)
 {
     struct wr_flush flush;
+    struct wr_kept *kept;
     uint64_t lost = 0;
     bool more = false;
     int result = 0;
 
     set_flush(keeper, &flush, now_ns);
     begin_scan(keeper, now_ns);
-    for (size_t i = 0; result >= 0 && i < keeper->config->quota_count; i++) {
-        struct wr_kept *kept = &keeper->config->quota[i];
+    for (size_t i = 0; result >= 0 && (kept = wr_keeper_kept(keeper, i)) != NULL; i++) {
         result = wr_flush_changes(&flush, kept, CHANGE_BATCHES);
         more = more || result == 1;
         if (result >= 0)
@@ -271,17 +277,26 @@ static int write_usage(struct wr_keeper *keeper, int64_t now_ns)
     return result < 0 ? result : more ? 1 : 0;
 }
 
+void wr_keeper_write_last(struct wr_keeper *keeper, int64_t now_ns)
+{
+    int result = keeper->database != NULL && keeper->mirrored ? 1 : 0;
+
+    for (unsigned i = 0; result == 1 && i < LAST_WRITES; i++)
+        result = write_usage(keeper, now_ns);
+}
+
 /* Looking at all cells is for when nobody else says how many there are. */
 static void count_waiting(struct wr_keeper *keeper, int64_t now_ns)
 {
+    const struct wr_kept *kept;
     uint64_t waiting = 0;
 
     if (now_ns < keeper->wait_ns && now_ns >= keeper->wait_ns - COUNT_EVERY_NS)
         return;
     keeper->wait_ns = now_ns + COUNT_EVERY_NS;
-    for (size_t i = 0; i < keeper->config->quota_count; i++)
-        if (keeper->config->quota[i].usage != NULL)
-            waiting += wr_kept_waiting(&keeper->config->quota[i]);
+    for (size_t i = 0; (kept = wr_keeper_kept(keeper, i)) != NULL; i++)
+        if (kept->usage != NULL)
+            waiting += wr_kept_waiting(kept);
     (void)pthread_mutex_lock(&keeper->mutex);
     keeper->state.waiting = waiting;
     (void)pthread_mutex_unlock(&keeper->mutex);

@@ -124,6 +124,24 @@ int wr_ledger_quota(struct wr_database *database, const char *name, uint8_t per,
     return result == 0 ? find_quota(database, name, per, out) : result;
 }
 
+bool wr_ledger_quota_zone(struct wr_database *database, const char *name, uint8_t per, char *out,
+                          size_t size)
+{
+    sqlite3_stmt *statement =
+        wr_database_statement(database, "SELECT zone FROM quota WHERE name = ? AND per = ?");
+    bool known;
+
+    if (statement != NULL) {
+        (void)sqlite3_bind_text(statement, 1, name, -1, SQLITE_STATIC);
+        (void)sqlite3_bind_int(statement, 2, per);
+    }
+    known = wr_database_step(database, statement) == 1;
+    (void)snprintf(out, size, "%s", known ? (const char *)sqlite3_column_text(statement, 0) : "");
+    if (known)
+        (void)sqlite3_reset(statement);
+    return known;
+}
+
 /* ---- a batch -------------------------------------------------------------------------------- */
 
 int wr_ledger_begin(struct wr_ledger_batch *batch, struct wr_database *database, int64_t node,

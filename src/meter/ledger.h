@@ -34,6 +34,10 @@ int wr_ledger_node(struct wr_database *database, int64_t now_ns, int64_t *out);
 int wr_ledger_quota(struct wr_database *database, const char *name, uint8_t per, const char *zone,
                     int64_t *out);
 
+/* The zone of a quota that the database knows; false: it does not. */
+bool wr_ledger_quota_zone(struct wr_database *database, const char *name, uint8_t per, char *out,
+                          size_t size);
+
 /* A batch is a transaction: begin, put, end. Each returns 0 or an error of the database, after
  * which nothing of the batch is written; wr_ledger_put also WEIR_EAGAIN: there is no such customer,
  * and the batch goes on without it. */

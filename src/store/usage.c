@@ -54,7 +54,7 @@ static int check(const struct wr_mapped_header *header, const void *context, str
     const struct wr_usage_options *options = context;
     const struct wr_usage_header *h = (const struct wr_usage_header *)(const void *)header;
 
-    if (h->per != options->per) {
+    if (h->per != options->per && options->per != WR_USAGE_PER_ANY) {
         wr_diag_add(
             diag, WR_ERROR, 0, 0,
             "was counted in other windows (day, week, month) than the policy says now; give "
@@ -120,6 +120,11 @@ void wr_usage_close(struct wr_usage *usage)
 uint32_t wr_usage_room(const struct wr_usage *usage)
 {
     return usage->room;
+}
+
+uint8_t wr_usage_per(const struct wr_usage *usage)
+{
+    return (uint8_t)usage->header->per;
 }
 
 uint64_t wr_usage_bytes(const struct wr_usage *usage)

@@ -24,12 +24,15 @@ struct wr_slot;
 #define WR_USAGE_UNIT_BITS 44    /* of the word |used|: the day above, 20 bits */
 #define WR_USAGE_UNITS_MAX ((UINT64_C(1) << WR_USAGE_UNIT_BITS) - 1)
 
+#define WR_USAGE_PER_ANY 0
+
 struct wr_usage_options {
     const char *path;
     const char *name; /* of the quota */
     uint32_t room;    /* of a new file: that of customers.map; one that is there is used as it is,
                          with a warning where this is larger */
-    uint8_t per;      /* what windows are, opaque: a file with other ones is refused */
+    uint8_t per;      /* what windows are, opaque: a file with other ones is refused, unless this
+                         is WR_USAGE_PER_ANY of one that must exist */
     bool must_exist;
 };
 
@@ -39,6 +42,7 @@ int wr_usage_open(struct wr_usage **out, const struct wr_usage_options *options,
 void wr_usage_close(struct wr_usage *usage); /* NULL is allowed */
 
 uint32_t wr_usage_room(const struct wr_usage *usage);
+uint8_t wr_usage_per(const struct wr_usage *usage);
 uint64_t wr_usage_bytes(const struct wr_usage *usage);
 
 /* ---- on the path of a decision -------------------------------------------------------------
