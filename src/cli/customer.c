@@ -125,8 +125,8 @@ static int print_hash(const struct wr_book *book, const struct wr_customer_args 
     len = strlen(value);
     if (len == 0 || len > WR_KEY_VALUE_MAX)
         return wr_customer_complain("--value", "a key of 1 to 1024 bytes");
-    wr_key_digest((struct weir_slice){identity, strlen(identity)}, (struct weir_slice){value, len},
-                  digest);
+    wr_customer_digest((struct weir_slice){identity, strlen(identity)},
+                       (struct weir_slice){value, len}, digest); /* whole */
     (void)printf("{identity: %s, sha256: ", identity);
     for (size_t i = 0; i < sizeof digest; i++)
         (void)printf("%02x", digest[i]);

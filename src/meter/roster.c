@@ -61,7 +61,11 @@ static void on_hint(struct wr_roster_reader *reader, const struct wr_yaml *value
 
 static int hex_digit(char c)
 {
-    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    if (c >= 'a' && c <= 'f')
+        return c - 'a' + 10;
+    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
 /* 64 digits of a SHA-256, of which the first half is kept; or that half. */

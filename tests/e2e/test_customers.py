@@ -1,8 +1,10 @@
 """Customers by the command line and the admin door, what they used, and what a caller is told of itself. free has 10 a
 day; pro 100, and 20 more as overage."""
 import csv
+import hashlib
 import io
 import re
+import signal
 
 import pytest
 
@@ -103,6 +105,19 @@ def test_reports(shop):
     assert sum(line["used"] for line in shop.usage("--from", day, "--to", day)["usage"]) == 152
     assert shop.usage("--from", "2020-01-01", "--to", "2020-01-31")["usage"] == []
     assert shop.usage("--verify") == {"windows": 2, "customers": 2, "nodes": 1, "used": 152, "over": 12, "wrong": 0}
+
+
+@pytest.mark.parametrize("spell", [str, str.upper, lambda digits: digits[:32]])
+def test_hash_of_a_key(shop, spell):
+    digits = hashlib.sha256(b"\7\0\0\0api_keyhello").hexdigest()
+    for _ in range(3):
+        assert shop.customer("hash", "--value", "hello") == f"{{identity: api_key, sha256: {digits}}}\n"
+    keys = f"[{{identity: api_key, sha256: {spell(digits)}}}]"
+    (shop.folder / "customers.yaml").write_text(f"version: 1\ncustomers: [{{name: acme, plan: pro, keys: {keys}}}]\n")
+    shop.policy.write_text(shop.policy.read_text().replace("directory: customers", "directory: customers, file: customers.yaml"))
+    shop.daemon.signal(signal.SIGHUP)
+    shop.daemon.event("reloaded")
+    shop.knows("hello", "pro")
 
 
 BAD = [
