@@ -195,10 +195,13 @@ static int tear_down(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(addresses),       cmocka_unit_test(a_network_of_another_size_is_no_address),
-       cmocka_unit_test(several_parts_in_any_order),
-        cmocka_unit_test(what_stands_in),  cmocka_unit_test(no_parts),
-        cmocka_unit_test(what_is_wrong),   cmocka_unit_test(a_programs_own_key),
+        cmocka_unit_test(addresses),
+        cmocka_unit_test(a_network_of_another_size_is_no_address),
+        cmocka_unit_test(several_parts_in_any_order),
+        cmocka_unit_test(what_stands_in),
+        cmocka_unit_test(no_parts),
+        cmocka_unit_test(what_is_wrong),
+        cmocka_unit_test(a_programs_own_key),
         cmocka_unit_test(what_limits_say),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
