@@ -16,7 +16,8 @@
  *   3. A field that tells one identity comes once, or the request is refused: of two lines one is
  * counted here, and the other may be believed by what is behind the proxy.
  *   4. A refusal is 4xx unless ?deny= says otherwise: proxies take 5xx for an authoriser that
- * fails, and many let the request pass then (Envoy's failure_mode_allow).
+ * fails, and many let the request pass then (Envoy's failure_mode_allow). Not so where the store is
+ * gone and a limit wants to be closed: 503, never 429.
  *
  * Rejected: first field found wins (a client's X-Original-URI behind Traefik). */
 #include <string.h>
@@ -263,12 +264,14 @@ static const char *write_status(int status, char out[4])
     return out;
 }
 
-/* What a refusal is answered with, whose status by the policy is |status|. */
-static int status_of_refusal(const struct asked *asked, int status)
+/* What a refusal is answered with, whose status by the policy is |status|. That the store is gone
+ * is a failure: a proxy that lets pass what fails has been told to. */
+static int status_of_refusal(const struct asked *asked, const struct weir_answer *answer,
+                             int status)
 {
     if (asked->deny != 0)
         return asked->deny;
-    return status < 500 ? status : 429;
+    return status < 500 || answer->reason == WEIR_REASON_STORE ? status : 429;
 }
 
 static void deny(struct http_door *door, const struct asked *asked,
@@ -278,7 +281,7 @@ static void deny(struct http_door *door, const struct asked *asked,
     int status = weir_answer_status(options, answer);
     int len;
 
-    *response = (struct http_response){.status = status_of_refusal(asked, status)};
+    *response = (struct http_response){.status = status_of_refusal(asked, answer, status)};
     add_text(response, "X-Weir-Status", write_status(status, door->status));
     add_text(response, "X-Weir-Reason", wr_check_reason(answer->reason));
     if (answer->decisive >= 0)
