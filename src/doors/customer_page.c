@@ -183,7 +183,7 @@ void wr_put_usage(struct wr_page *page, const struct wr_report_line *line, int32
     wr_page_open(page, '{');
     put_text(page, "customer", line->name);
     put_text(page, "tenant", line->tenant);
-    put_text(page, "plan", line->plan);
+    put_text(page, "plan_now", line->plan);
     put_text(page, "quota", line->quota.name);
     put_text(page, "per", wr_per_text(line->quota.per));
     put_text(page, "date", text);

@@ -28,7 +28,7 @@ void wr_put_usage(struct wr_page *page, const struct wr_report_line *line, int32
 
 /* The same as a line of CSV (RFC 4180), and the line of names above all. A field that a spreadsheet
  * would take for a formula gets an apostrophe. */
-#define WR_USAGE_CSV_NAMES "customer,tenant,plan,quota,per,date,used,over,last_day,closed\r\n"
+#define WR_USAGE_CSV_NAMES "customer,tenant,plan_now,quota,per,date,used,over,last_day,closed\r\n"
 void wr_put_usage_csv(struct wr_page *page, const struct wr_report_line *line, int32_t date);
 
 #endif

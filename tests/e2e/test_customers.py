@@ -92,7 +92,7 @@ def test_reports(shop):
         shop.get(key, cost=cost)
         shop.used(name, cost)
     rows = list(csv.DictReader(io.StringIO(shop.command("usage", "--windows", "--csv"))))
-    assert [(r["customer"], r["quota"], r["used"], r["over"], r["tenant"], r["plan"]) for r in rows] == [
+    assert [(r["customer"], r["quota"], r["used"], r["over"], r["tenant"], r["plan_now"]) for r in rows] == [
         ("'=beta, \"b\"", "daily", "40", "0", "t", "pro"), ("acme", "daily", "112", "12", "t", "pro")]
     day = rows[0]["date"]
     assert re.fullmatch(r"\d{4}-\d\d-\d\d", day)
