@@ -303,6 +303,53 @@ static struct wr_database *open_other(const char *path)
     return NULL;
 }
 
+static int fail_other(struct wr_database *database, const char *path)
+{
+    (void)fprintf(stderr, "%s: %s\n", path, wr_database_fault(database)->text);
+    return 1;
+}
+
+/* databases[at], opened from |path|, is of nodes that none before it is of? */
+static bool is_of_others(struct wr_database *const *databases, int at, const char *path)
+{
+    char node[128];
+
+    for (int i = 0; i < at; i++) {
+        if (databases[i] == NULL)
+            continue;
+        if (wr_verify_same_node(databases[at], databases[i], node, sizeof node) != 0)
+            return fail_other(databases[at], path) == 0;
+        if (node[0] == '\0')
+            continue;
+        (void)fprintf(stderr,
+                      "%s: it is of node %s, as one before it is: the same database, or a copy. It "
+                      "is left out\n",
+                      path, node);
+        return false;
+    }
+    return true;
+}
+
+/* The ledger of another node at databases[at]. */
+static int verify_other(struct wr_database **databases, int at, char *path, struct wr_verify *sums)
+{
+    uint64_t repeated;
+
+    databases[at] = open_other(path);
+    if (databases[at] == NULL)
+        return 1;
+    if (!is_of_others(databases, at, path)) {
+        wr_database_close(databases[at]);
+        databases[at] = NULL;
+        return 1;
+    }
+    if (wr_verify_database(databases[at], sums, say, path) != 0 ||
+        wr_verify_repeated(databases[at], databases, (size_t)at, &repeated) != 0)
+        return fail_other(databases[at], path);
+    sums->customers -= repeated;
+    return 0;
+}
+
 /* This node's ledger and cells, then the ledgers of the others, which are left open. */
 static int verify_ledgers(struct wr_book *book, const struct arguments *a,
                           struct wr_database **databases, struct wr_verify *sums)
@@ -317,15 +364,8 @@ static int verify_ledgers(struct wr_book *book, const struct arguments *a,
     if (result != 0)
         status = wr_book_fail(book, "usage", result);
     databases[0] = book->database;
-    for (int i = 0; i < a->name_count; i++) {
-        char *path = a->names[i];
-        databases[i + 1] = open_other(path);
-        status |= databases[i + 1] == NULL;
-        if (databases[i + 1] == NULL || wr_verify_database(databases[i + 1], sums, say, path) == 0)
-            continue;
-        (void)fprintf(stderr, "%s: %s\n", path, wr_database_fault(databases[i + 1])->text);
-        status = 1;
-    }
+    for (int i = 0; i < a->name_count; i++)
+        status |= verify_other(databases, i + 1, a->names[i], sums);
     return status;
 }
 

@@ -81,6 +81,16 @@ typedef void wr_verify_say_fn(void *context, const char *text);
 int wr_verify_database(struct wr_database *database, struct wr_verify *out, wr_verify_say_fn *say,
                        void *context);
 
+/* The name of a node that both have rows of, as a database and its copy do: their sums are not to
+ * be added. Empty: there is none. */
+int wr_verify_same_node(struct wr_database *database, struct wr_database *other, char *out,
+                        size_t size);
+
+/* How many customers with rows in |database| have some in one of the |count| |earlier| ones too
+ * (NULL: none). */
+int wr_verify_repeated(struct wr_database *database, struct wr_database *const *earlier,
+                       size_t count, uint64_t *out);
+
 /* The rows of this node are what the cells in |directory| say; exact where nothing is deciding and
  * the daemon has flushed. */
 int wr_verify_cells(struct wr_database *database, const char *directory, struct wr_verify *out,

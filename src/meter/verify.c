@@ -123,6 +123,72 @@ int wr_verify_database(struct wr_database *database, struct wr_verify *out, wr_v
     return result;
 }
 
+/* ---- against other databases ---------------------------------------------------------------- */
+
+static void end(sqlite3_stmt *statement, int result)
+{
+    if (result == 1)
+        (void)sqlite3_reset(statement);
+}
+
+int wr_verify_same_node(struct wr_database *database, struct wr_database *other, char *out,
+                        size_t size)
+{
+    sqlite3_stmt *names = wr_database_statement(
+        database, "SELECT name FROM node WHERE id IN (SELECT node FROM usage)");
+    int result = 0, found = 0;
+
+    out[0] = '\0';
+    while (found == 0 && (result = wr_database_step(database, names)) == 1) {
+        sqlite3_stmt *same = wr_database_statement(
+            other, "SELECT 1 FROM node WHERE name = ?1 AND id IN (SELECT node FROM usage)");
+        wr_database_text(names, 0, out, size);
+        if (same != NULL)
+            (void)sqlite3_bind_text(same, 1, out, -1, SQLITE_STATIC);
+        found = wr_database_step(other, same);
+        end(same, found);
+    }
+    end(names, result);
+    if (found != 1)
+        out[0] = '\0';
+    return found < 0 ? found : result < 0 ? result : 0;
+}
+
+/* 1: he has a row in one of them. */
+static int is_there(struct wr_database *const *earlier, size_t count, int64_t customer)
+{
+    int result = 0;
+
+    for (size_t i = 0; result == 0 && i < count; i++) {
+        sqlite3_stmt *statement;
+        if (earlier[i] == NULL)
+            continue;
+        statement =
+            wr_database_statement(earlier[i], "SELECT 1 FROM usage WHERE customer = ?1 LIMIT 1");
+        if (statement != NULL)
+            (void)sqlite3_bind_int64(statement, 1, customer);
+        result = wr_database_step(earlier[i], statement);
+        end(statement, result);
+    }
+    return result;
+}
+
+int wr_verify_repeated(struct wr_database *database, struct wr_database *const *earlier,
+                       size_t count, uint64_t *out)
+{
+    sqlite3_stmt *statement =
+        wr_database_statement(database, "SELECT DISTINCT customer FROM usage");
+    int result = 0, there = 0;
+
+    *out = 0;
+    while (there >= 0 && (result = wr_database_step(database, statement)) == 1) {
+        there = is_there(earlier, count, sqlite3_column_int64(statement, 0));
+        *out += there == 1;
+    }
+    end(statement, result);
+    return there < 0 ? there : result < 0 ? result : 0;
+}
+
 /* ---- against the cells ---------------------------------------------------------------------- */
 
 /* What the database has of a window; 0, 0 where it has none. */

@@ -258,13 +258,75 @@ static void verifies(void **state)
     assert_true(verify.wrong > 2);
 }
 
+/* Another database, of node |name|, with rows of globex alone. */
+static struct wr_database *open_second(const char *name)
+{
+    char path[300], sql[256];
+    const struct wr_database_options options = {.path = path, .create = true};
+    struct wr_database *second;
+    struct wr_fault fault;
+
+    (void)snprintf(path, sizeof path, "%s/second.db", test_folder);
+    assert_int_equal(wr_database_open(&second, &options, &fault), 0);
+    (void)make_customer(second, "globex", "free");
+    (void)make_customer(second, "unused", "free");
+    (void)snprintf(sql, sizeof sql,
+                   "INSERT INTO node(id, name, since) VALUES(7, '%s', 0);"
+                   "INSERT INTO quota(id, name, per, zone) VALUES(1, 'daily', 1, 'UTC')",
+                   name);
+    assert_int_equal(wr_database_exec(second, sql), 0);
+    (void)snprintf(sql, sizeof sql,
+                   "INSERT INTO usage(node, quota, window_day, customer, used, over, day, batch)"
+                   " VALUES(7, 1, 100, %lld, 3, 0, 100, 1)",
+                   (long long)globex);
+    assert_int_equal(wr_database_exec(second, sql), 0);
+    return second;
+}
+
+static void databases_of_one_node(void **state)
+{
+    struct wr_database *second = open_second("other");
+    char node[64];
+
+    (void)state;
+    assert_int_equal(wr_verify_same_node(second, database, node, sizeof node), 0);
+    assert_string_equal(node, "other");
+    assert_int_equal(wr_database_exec(second, "UPDATE node SET name = 'third'"), 0);
+    assert_int_equal(wr_verify_same_node(second, database, node, sizeof node), 0);
+    assert_string_equal(node, "");
+    wr_database_close(second);
+}
+
+static void customers_of_several_nodes(void **state)
+{
+    struct wr_database *second = open_second("third");
+    struct wr_database *earlier[2] = {NULL, database};
+    uint64_t repeated;
+
+    (void)state;
+    assert_int_equal(wr_verify_repeated(second, earlier, 2, &repeated), 0);
+    assert_int_equal(repeated, 1);
+    assert_int_equal(wr_verify_repeated(second, earlier, 1, &repeated), 0);
+    assert_int_equal(repeated, 0);
+    wr_database_close(second);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(windows), TEST(overage_lines), TEST(days),   TEST(top),    TEST(totals),
-        TEST(quotas),  TEST(verifies),      TEST(months), TEST(closed),
+        TEST(windows),
+        TEST(overage_lines),
+        TEST(days),
+        TEST(top),
+        TEST(totals),
+        TEST(quotas),
+        TEST(verifies),
+        TEST(months),
+        TEST(closed),
+        TEST(databases_of_one_node),
+        TEST(customers_of_several_nodes),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
