@@ -31,6 +31,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     memcpy(text, data + 1, size - 1);
     wr_diag_init(&diag, "fuzz");
     readers[data[0] % 6](&draft, "fuzz", text, size - 1);
+    if (diag.errors == 0)
+        wr_draft_prove(&draft);
     if (diag.errors == 0 && !wr_draft_print(&draft, "fuzz", out))
         abort();
     (void)fclose(out);

@@ -97,6 +97,8 @@ static int import(struct wr_draft *draft, const char *format, const char *path)
         wr_draft_error(draft, 0, 0, "there is no limit in it that could be carried over");
     if (draft->region.failed)
         wr_draft_error(draft, 0, 0, "out of memory");
+    if (draft->diag->errors == 0)
+        wr_draft_prove(draft);
     free(text);
     print_messages(draft->diag);
     if (draft->diag->errors > 0)

@@ -108,7 +108,7 @@ static void read_plan(struct wr_draft *draft, const struct wr_yaml *item)
 {
     const char *id = wr_import_word(item, "id", "?");
     const char *name = wr_import_word(item, "name", id);
-    const char *plan = wr_draft_plan(draft, name, id);
+    const char *plan = wr_draft_new_plan(draft, name, id);
     const struct wr_draft_limit all = {.name = "throttle",
                                        .origin = "throttle of the usage plans, for each key",
                                        .by = KEY,

@@ -99,12 +99,71 @@ void wr_draft_identity(struct wr_draft *draft, const char *name, const char *hea
     (void)add_pair(draft, &draft->identities, name, header);
 }
 
+static bool has_plan(const struct wr_draft *draft, const char *name, size_t *count)
+{
+    bool found = false;
+
+    *count = 0;
+    for (const struct wr_draft_pair *plan = draft->plans; plan != NULL; plan = plan->next) {
+        found = found || strcmp(plan->name, name) == 0;
+        ++*count;
+    }
+    return found;
+}
+
 const char *wr_draft_plan(struct wr_draft *draft, const char *name, const char *origin)
 {
-    const struct wr_draft_pair *plan =
-        add_pair(draft, &draft->plans, wr_draft_name(draft, name), origin);
+    const char *as = wr_draft_name(draft, name);
+    const struct wr_draft_pair *plan;
+    size_t count;
 
+    if (!has_plan(draft, as, &count) && count >= WR_POLICY_PLANS_MAX) {
+        wr_draft_note(draft, 0, 0, "plan %s was left out: a policy has at most %d plans", as,
+                      WR_POLICY_PLANS_MAX);
+        return NULL;
+    }
+    plan = add_pair(draft, &draft->plans, as, origin);
     return plan != NULL ? plan->name : NULL;
+}
+
+const char *wr_draft_new_plan(struct wr_draft *draft, const char *name, const char *origin)
+{
+    const char *first = wr_draft_name(draft, name), *as = first;
+    size_t count;
+
+    for (unsigned n = 2; has_plan(draft, as, &count); n++)
+        as = wr_draft_text(draft, "%s-%u", first, n);
+    if (as != first && count < WR_POLICY_PLANS_MAX)
+        wr_draft_note(draft, 0, 0, "plan %s (%s) is another than plan %s: here it is called %s",
+                      name, origin, first, as);
+    return wr_draft_plan(draft, as, origin);
+}
+
+/* What a pattern has a meaning of its own for, and what never stands in one as it is. */
+static bool is_encoded(unsigned char c)
+{
+    return c <= 0x20 || c == 0x7f || strchr("%#?*{}", c) != NULL;
+}
+
+const char *wr_draft_path(struct wr_draft *draft, const char *path)
+{
+    char out[TEXT_MAX];
+    size_t at = 0;
+
+    for (const char *p = path; *p != '\0'; p++) {
+        size_t len = *p == '/' ? strcspn(p + 1, "/") : 1;
+        if (*p == '/' && ((len == 0 && p[1] == '/') || (len == 1 && p[1] == '.') ||
+                          (len == 2 && p[1] == '.' && p[2] == '.')))
+            return NULL;
+        if (at + 4 > sizeof out)
+            return NULL;
+        if (is_encoded((unsigned char)*p))
+            at += (size_t)snprintf(out + at, 4, "%%%02X", (unsigned char)*p);
+        else
+            out[at++] = *p;
+    }
+    out[at] = '\0';
+    return wr_draft_text(draft, "%s", out);
 }
 
 void wr_draft_key(struct wr_draft *draft, const char *key, const char *plan)
@@ -134,14 +193,13 @@ static bool has_name(const struct wr_draft *draft, const char *name)
     return false;
 }
 
-struct wr_draft_limit *wr_draft_limit(struct wr_draft *draft, const struct wr_draft_limit *like)
+static struct wr_draft_limit *add_limit(struct wr_draft *draft, const struct wr_draft_limit *like)
 {
     struct wr_draft_limit **at = &draft->limits, *limit;
     const char *name = wr_draft_name(draft, like->name);
 
-    for (; *at != NULL; at = &(*at)->next)
-        if (is_like(*at, like))
-            return *at;
+    while (*at != NULL)
+        at = &(*at)->next;
     limit = wr_region_take(&draft->region, 1, sizeof *limit);
     if (limit == NULL)
         return NULL;
@@ -156,6 +214,14 @@ struct wr_draft_limit *wr_draft_limit(struct wr_draft *draft, const struct wr_dr
     return limit;
 }
 
+struct wr_draft_limit *wr_draft_limit(struct wr_draft *draft, const struct wr_draft_limit *like)
+{
+    for (struct wr_draft_limit *limit = draft->limits; limit != NULL; limit = limit->next)
+        if (is_like(limit, like))
+            return limit;
+    return add_limit(draft, like);
+}
+
 void wr_draft_set(struct wr_draft *draft, struct wr_draft_limit *limit, const char *plan,
                   const char *text)
 {
@@ -163,9 +229,23 @@ void wr_draft_set(struct wr_draft *draft, struct wr_draft_limit *limit, const ch
 
     if (limit == NULL || text == NULL)
         return;
-    for (at = &limit->values; *at != NULL; at = &(*at)->next)
-        if (same((*at)->plan, plan))
+    at = &limit->values;
+    for (struct wr_draft_limit *other = limit; other != NULL; other = other->next) {
+        if (!is_like(other, limit))
+            continue;
+        for (at = &other->values; *at != NULL && !same((*at)->plan, plan); at = &(*at)->next)
+            ;
+        if (*at != NULL && same((*at)->text, text))
             return;
+        if (*at == NULL)
+            break;
+    }
+    if (*at != NULL) {
+        limit = add_limit(draft, limit);
+        if (limit == NULL)
+            return;
+        at = &limit->values;
+    }
     value = wr_region_take(&draft->region, 1, sizeof *value);
     if (value == NULL)
         return;

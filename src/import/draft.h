@@ -62,12 +62,19 @@ const char *wr_draft_text(struct wr_draft *draft, const char *format, ...)
 const char *wr_draft_name(struct wr_draft *draft, const char *text); /* as weir wants names */
 void wr_draft_identity(struct wr_draft *draft, const char *name, const char *header);
 const char *wr_draft_plan(struct wr_draft *draft, const char *name, const char *origin);
+/* Another plan of that name is not found again, but this one named apart, which is noted. Both: NULL
+ * (noted) as well beyond the plans that a policy may have. */
+const char *wr_draft_new_plan(struct wr_draft *draft, const char *name, const char *origin);
+/* A path that is none but itself, as a pattern; NULL: no request ever has it, as "//" and ".." are
+ * resolved before. */
+const char *wr_draft_path(struct wr_draft *draft, const char *path);
 void wr_draft_key(struct wr_draft *draft, const char *key, const char *plan);
 
 /* The limit that is like |like| but for its values, added where there is none: its name is made
  * unique. */
 struct wr_draft_limit *wr_draft_limit(struct wr_draft *draft, const struct wr_draft_limit *like);
-/* What it is for |plan|, NULL: for all. The first that is said counts. */
+/* What it is for |plan|, NULL: for all. Where another value was said before, both hold: a limit is
+ * added for this one. */
 void wr_draft_set(struct wr_draft *draft, struct wr_draft_limit *limit, const char *plan,
                   const char *text);
 
@@ -82,6 +89,10 @@ void wr_draft_error(struct wr_draft *draft, unsigned line, unsigned column, cons
  * no number, negative, or has more than six decimals. |burst|, |queue|: < 0: none. */
 const char *wr_draft_rate(struct wr_draft *draft, const char *units, int64_t per_s, int64_t burst,
                           int64_t queue);
+
+/* Load what would be printed. What a policy cannot have is taken out and noted; where that does not
+ * help, it is an error. */
+void wr_draft_prove(struct wr_draft *draft);
 
 /* Write the policy. False: it could not be written. */
 bool wr_draft_print(const struct wr_draft *draft, const char *program, FILE *out);

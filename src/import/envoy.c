@@ -14,6 +14,10 @@ void wr_import_envoy(struct wr_draft *draft, const char *name, const char *text,
                        "expected a file of envoyproxy/ratelimit, with a domain");
         return;
     }
+    if (strcmp(name, "-") == 0) {
+        wr_draft_error(draft, 0, 0, "the policy names the file: give its path, not -");
+        return;
+    }
     draft->envoy_file = wr_draft_text(draft, "%s", name);
     wr_draft_note(draft, 0, 0,
                   "the file stays as it is, and is read by its own rules; what differs from the "

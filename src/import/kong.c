@@ -307,6 +307,8 @@ static struct scope scope_of_plugin(struct wr_draft *draft, const struct wr_yaml
     }
     if (consumer != NULL)
         own.plan = wr_draft_plan(draft, consumer, "consumer");
+    if (consumer != NULL && own.plan == NULL)
+        own = (struct scope){.what = wr_draft_text(draft, "consumer %s", consumer), .unsaid = true};
     return own;
 }
 
@@ -396,7 +398,8 @@ static void read_groups(struct wr_draft *draft, const struct wr_yaml *root)
         if (wr_import_member(group, "plugins") == NULL)
             continue;
         scope.plan = wr_draft_plan(draft, name, "consumer group");
-        read_plugins(draft, root, group, &scope);
+        if (scope.plan != NULL)
+            read_plugins(draft, root, group, &scope);
     }
 }
 
@@ -414,6 +417,8 @@ static void read_consumers(struct wr_draft *draft, const struct wr_yaml *root,
         if (name == NULL)
             continue;
         scope.plan = wr_draft_plan(draft, name, "consumer");
+        if (scope.plan == NULL)
+            continue;
         read_plugins(draft, root, one, &scope);
         if (keys == NULL || keys->kind != WR_YAML_LIST)
             continue;

@@ -27,10 +27,10 @@ struct zone {
 };
 
 struct block {
-    const char *path; /* of a location; NULL: all */
-    bool unsaid;      /* a location that has no counterpart */
-    bool inherits[2]; /* a block around it has limits: of requests, of connections */
-    bool limited[2];  /* it has limits of its own */
+    const char *path;   /* of a location; NULL: all */
+    const char *unsaid; /* why a location has no counterpart; NULL: it has one */
+    bool inherits[2];   /* a block around it has limits: of requests, of connections */
+    bool limited[2];    /* it has limits of its own */
     bool dry_run;
 };
 
@@ -145,13 +145,13 @@ static bool is_sayable(struct reading *r, struct zone *zone, const char *name)
         wr_draft_note(r->draft, r->conf.line, 0, "zone %s is not in these files",
                       name != NULL ? name : "");
     else if (r->blocks[r->depth].unsaid)
-        wr_draft_note(r->draft, r->conf.line, 0,
-                      "zone %s in a location by regular expression or name", zone->name);
+        wr_draft_note(r->draft, r->conf.line, 0, "zone %s in a location %s", zone->name,
+                      r->blocks[r->depth].unsaid);
     else if (zone->uses++ == 1)
         wr_draft_note(r->draft, r->conf.line, 0,
                       "zone %s is used in several places: one count there, one for each here",
                       zone->name);
-    return zone != NULL && zone->by != NULL && !r->blocks[r->depth].unsaid;
+    return zone != NULL && zone->by != NULL && r->blocks[r->depth].unsaid == NULL;
 }
 
 /* There, a block's own limits replace those of their kind around it. */
@@ -255,14 +255,18 @@ static void read_directive(struct reading *r)
 static void open_block(struct reading *r)
 {
     struct block block = r->blocks[r->depth];
-    const char *path = word(r, r->conf.count - 1);
+    const char *path = word(r, r->conf.count - 1), *pattern;
     bool exact = strcmp(word(r, 1), "=") == 0;
 
     if (strcmp(word(r, 0), "location") == 0) {
         block.path = NULL;
-        block.unsaid = path[0] != '/' || word(r, 1)[0] == '~' || strpbrk(path, "*{}\n") != NULL;
-        if (exact || (!block.unsaid && strcmp(path, "/") != 0))
-            block.path = wr_draft_text(r->draft, "%s%s", path,
+        pattern = wr_draft_path(r->draft, path);
+        block.unsaid = path[0] != '/' || word(r, 1)[0] == '~' ? "by regular expression or name"
+                       : pattern == NULL ? "that no path reaches, as // and .. "
+                                           "are resolved before"
+                                         : NULL;
+        if (block.unsaid == NULL && (exact || strcmp(path, "/") != 0))
+            block.path = wr_draft_text(r->draft, "%s%s", pattern,
                                        exact                           ? ""
                                        : path[strlen(path) - 1] == '/' ? "**"
                                                                        : "/**");

@@ -127,7 +127,7 @@ static void read_policy(struct wr_draft *draft, const struct wr_yaml *policy, co
         return;
     }
     id = wr_import_word(policy, "id", wr_import_word(policy, "_id", id));
-    plan = wr_draft_plan(draft, wr_import_word(policy, "name", id), id);
+    plan = wr_draft_new_plan(draft, wr_import_word(policy, "name", id), id);
     if (plan == NULL)
         return;
     read_rate(draft, policy, plan);

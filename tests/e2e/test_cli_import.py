@@ -177,3 +177,64 @@ def test_azure_expressions_without_end(weir):
 def test_azure_fragments(weir):
     done = run(weir, "azure", "-", stdin='<inbound><rate-limit calls="5" renewal-period="60"/></inbound>')
     assert "rate: 5/minute" in done.stdout
+
+
+def check_printed(weir, tmp_path, kind, text):
+    """What is printed passes weir check; the policy's text and what was said besides."""
+    done = run(weir, kind, "-", stdin=text)
+    assert done.returncode == 0, done.stderr
+    path = tmp_path / "printed.yaml"
+    path.write_text(done.stdout)
+    checked = subprocess.run([weir, "check", "-q", path], capture_output=True, text=True, timeout=60)
+    assert checked.returncode == 0, checked.stderr
+    return done.stdout, done.stderr
+
+
+def test_two_usage_plans_of_one_name(weir, tmp_path):
+    plans = ", ".join('{"id": "%s", "name": "free", "throttle": {"rateLimit": %d, "burstLimit": %d}, '
+                      '"quota": {"limit": %d, "period": "DAY"}}' % one for one in (("y", 5, 7, 10), ("z", 50, 70, 1000)))
+    text, said = check_printed(weir, tmp_path, "aws", '{"items": [%s]}' % plans)
+    assert "{free: 5/second burst 7, free-2: 50/second burst 70}" in text and "{free: 10, free-2: 1000}" in text
+    assert "plan free (z) is another than plan free: here it is called free-2" in said
+
+
+def test_two_policies_of_tyk_of_one_name(weir, tmp_path):
+    text, said = check_printed(weir, tmp_path, "tyk", '{"a": {"name": "Gold", "rate": 100, "per": 60, "quota_max": 7, '
+                               '"quota_renewal_rate": 86400}, "c": {"name": "Gold", "rate": 3, "per": 60, "quota_max": 5, '
+                               '"quota_renewal_rate": 604800}}')
+    assert "{Gold: 100/minute, Gold-2: 3/minute}" in text
+    assert "{Gold: 7, Gold-2: unlimited}" in text and "{Gold: unlimited, Gold-2: 5}" in text
+    assert "here it is called Gold-2" in said
+
+
+def test_two_elements_of_azure_on_one_line(weir, tmp_path):
+    text, _ = check_printed(weir, tmp_path, "azure", '<policies><inbound><rate-limit calls="20" renewal-period="90"/>'
+                            '<limit-concurrency key="@(context.Subscription.Id)" max-count="3">'
+                            '<rate-limit calls="7" renewal-period="60"/></limit-concurrency></inbound></policies>')
+    assert "rate: 20/90s" in text and "concurrent: 3" in text and "rate: 7/minute" in text
+
+
+def test_more_plans_than_a_policy_has(weir, tmp_path):
+    plans = ", ".join('{"id": "%d", "name": "p%d", "throttle": {"rateLimit": %d, "burstLimit": 5}}' % (i, i, i + 1)
+                      for i in range(66))
+    text, said = check_printed(weir, tmp_path, "aws", '{"items": [%s]}' % plans)
+    assert "p63: 64/second" in text and "p64: " not in text
+    assert "plan p64 was left out: a policy has at most 64 plans" in said and "plan p65 was left out" in said
+
+
+def test_paths_as_nginx_writes_them(weir, tmp_path):
+    """Its locations are compared with paths that are decoded and resolved; weir's patterns are decoded."""
+    places = ['= "/q r"', "'/e#\"f'", "/%zz", '"/a{b}"', '"/c*d"', "/g//", "/x/../y"]
+    text, said = check_printed(weir, tmp_path, "nginx", "http { limit_req_zone $binary_remote_addr zone=a:10m rate=10r/s;\n"
+                               "server {" + "".join(f"location {p} {{ limit_req zone=a; }}\n" for p in places) + "} }")
+    for pattern in ("/q%20r", "/e%23\\\"f/**", "/%25zz/**", "/a%7Bb%7D/**", "/c%2Ad/**"):
+        assert f'path: "{pattern}"' in text, text
+    assert said.count("in a location that no path reaches, as // and .. are resolved before") == 2
+
+
+def test_a_number_that_no_policy_has(weir, tmp_path):
+    text, said = check_printed(weir, tmp_path, "nginx", "http { limit_req_zone $binary_remote_addr zone=a:10m rate=10r/s;\n"
+                               "limit_conn_zone $binary_remote_addr zone=d:1m;\n"
+                               "server { limit_req zone=a; location /b { limit_conn d 99999999; } } }")
+    assert "rate: 10/second" in text and "name: d" not in text
+    assert "limit d (limit_conn of line 3), 99999999 was left out: " in said
