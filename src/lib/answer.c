@@ -3,6 +3,7 @@
 
 #include "algo/limit.h"
 #include "lib/handle.h"
+#include "policy/quota.h"
 #include "wire/fields.h"
 #include "wire/problem.h"
 
@@ -11,12 +12,43 @@ static const struct wr_limit *limit_of(const struct weir *w, const struct weir_v
     return &wr_policy_limit(w->policy, verdict->limit)->by[verdict->plan];
 }
 
+/* A window of the calendar is as long as the one that |answer| was decided in: a day may have 23
+ * hours, a month 28 days. */
+static int64_t calendar_ns(const struct weir *w, const struct weir_answer *answer,
+                           const struct weir_verdict *verdict)
+{
+    const struct wr_policy_quota *quota = wr_policy_limit(w->policy, verdict->limit)->quota;
+    struct wr_civil civil = limit_of(w, verdict)->civil;
+    struct wr_civil_window window;
+
+    if (quota != NULL && quota->anchor_by_customer && answer->customer_anchor != 0)
+        civil.anchor = answer->customer_anchor;
+    window = wr_civil_at(&civil, wr_moment_ns(answer->decided_ns));
+    return window.end_ns - window.start_ns;
+}
+
 /* The window that a caller may think in: none for places, nor for a bucket whose capacity is not
  * what a window lets through. */
-static int64_t window_of(const struct wr_limit *limit)
+static int64_t window_of(const struct weir *w, const struct weir_answer *answer,
+                         const struct weir_verdict *verdict)
 {
-    bool window = limit->algo != WR_CONCURRENCY && wr_limit_capacity(limit) == limit->units;
-    return window ? limit->window_ns : 0;
+    const struct wr_limit *limit = limit_of(w, verdict);
+
+    if (limit->algo == WR_CONCURRENCY || wr_limit_capacity(limit) != limit->units)
+        return 0;
+    return limit->calendar == WR_CALENDAR_CIVIL ? calendar_ns(w, answer, verdict)
+                                                : limit->window_ns;
+}
+
+/* "day", where a window is one of the calendar; NULL: it is its length. */
+static const char *period_of(const struct wr_limit *limit)
+{
+    static const char *const civil[] = {
+        [WR_PER_DAY] = "day", [WR_PER_WEEK] = "week", [WR_PER_MONTH] = "month"};
+
+    if (limit->calendar == WR_CALENDAR_CIVIL && limit->civil.per <= WR_PER_MONTH)
+        return civil[limit->civil.per];
+    return NULL;
 }
 
 static bool is_known(const struct weir *w, const struct weir_verdict *verdict)
@@ -57,7 +89,7 @@ static void gather(const struct weir *w, const struct weir_answer *answer, struc
         standing->name = wr_policy_limit(w->policy, v->limit)->name;
         standing->quota_units = v->capacity_units;
         standing->remaining_units = v->remaining_units;
-        standing->window_ns = window_of(limit_of(w, v));
+        standing->window_ns = window_of(w, answer, v);
         standing->concurrent = limit_of(w, v)->algo == WR_CONCURRENCY;
         standing->violated = v->outcome == WEIR_DENY;
         wr_engine_times(w->engine, v, answer->decided_ns, &standing->next_ns, &standing->reset_ns);
@@ -121,6 +153,7 @@ int weir_answer_problem(const struct weir *w, const struct weir_answer *answer, 
         problem.limit = wr_policy_limit(w->policy, v->limit)->name;
         problem.quota_units = limit_of(w, v)->units;
         problem.window_ns = limit_of(w, v)->algo == WR_CONCURRENCY ? 0 : limit_of(w, v)->window_ns;
+        problem.period = period_of(limit_of(w, v));
         to = better_plan(w, v);
     }
     problem.upgrade_to = to >= 0 ? wr_policy_plan(w->policy, (size_t)to) : NULL;

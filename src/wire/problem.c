@@ -136,6 +136,8 @@ static void write_quota(char *out, size_t size, const struct wr_problem *problem
         return;
     }
     write_window(window, sizeof window, problem->window_ns);
+    if (problem->period != NULL)
+        (void)snprintf(window, sizeof window, "%s", problem->period);
     (void)snprintf(out, size, "%lld %s per %s", (long long)problem->quota_units, noun, window);
 }
 

@@ -13,6 +13,7 @@ struct wr_problem {
     const char *limit;      /* the decisive limit's name; NULL: none (bans) */
     int64_t quota_units;    /* of that limit */
     int64_t window_ns;      /* 0: none to speak of */
+    const char *period;     /* "month": what a window is called; NULL: its length */
     int64_t retry_after_ns; /* > 0, or WEIR_NEVER */
     const char *plan;       /* NULL where the policy has no plans */
     const char *upgrade_to; /* the plan that would help; NULL: none is known */

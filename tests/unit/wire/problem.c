@@ -123,6 +123,16 @@ static void test_windows(void **state)
     }
 }
 
+static void test_windows_of_the_calendar(void **state)
+{
+    struct wr_problem p = search();
+    (void)state;
+
+    p.window_ns = 32 * WR_NS_PER_DAY;
+    p.period = "month";
+    check_detail(&p, "30 requests per month; try again in 12 s");
+}
+
 static void test_reasons(void **state)
 {
     struct wr_problem p = search();
@@ -198,10 +208,10 @@ static void test_small_buffers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_refusal),     cmocka_unit_test(test_waits),
-        cmocka_unit_test(test_windows),       cmocka_unit_test(test_reasons),
-        cmocka_unit_test(test_types),         cmocka_unit_test(test_hostile_strings),
-        cmocka_unit_test(test_small_buffers),
+        cmocka_unit_test(test_a_refusal),       cmocka_unit_test(test_waits),
+        cmocka_unit_test(test_windows),         cmocka_unit_test(test_windows_of_the_calendar),
+        cmocka_unit_test(test_reasons),         cmocka_unit_test(test_types),
+        cmocka_unit_test(test_hostile_strings), cmocka_unit_test(test_small_buffers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
