@@ -108,7 +108,12 @@ struct daemon {
     int listener;
     int released;    /* atomic */
     int silent;      /* atomic: reads and says nothing */
-    int connections; /* atomic */
+    int connections; /* atomic, at most: */
+    struct one {
+        struct daemon *d;
+        int fd;
+        pthread_t thread;
+    } one[256];
     pthread_t thread;
 };
 
@@ -133,20 +138,14 @@ static void serve(struct daemon *d, int fd)
             memmove(in, in + frame.len, len);
         }
     }
-    (void)close(fd);
+    (void)shutdown(fd, SHUT_RDWR); /* closed by stop() */
 }
-
-struct one {
-    struct daemon *d;
-    int fd;
-};
 
 static void *serve_thread(void *arg)
 {
-    struct one one = *(struct one *)arg;
+    const struct one *one = arg;
 
-    free(arg);
-    serve(one.d, one.fd);
+    serve(one->d, one->fd);
     return NULL;
 }
 
@@ -156,12 +155,11 @@ static void *run(void *arg)
     int fd;
 
     while ((fd = accept(d->listener, NULL, NULL)) >= 0) {
-        struct one *one = malloc(sizeof *one);
-        pthread_t thread;
-        *one = (struct one){d, fd};
-        __atomic_add_fetch(&d->connections, 1, __ATOMIC_RELAXED);
-        assert_int_equal(pthread_create(&thread, NULL, serve_thread, one), 0);
-        (void)pthread_detach(thread);
+        struct one *one = &d->one[d->connections];
+        assert_true((size_t)d->connections < sizeof d->one / sizeof *d->one);
+        *one = (struct one){.d = d, .fd = fd};
+        __atomic_add_fetch(&d->connections, 1, __ATOMIC_RELAXED); /* before it is answered */
+        assert_int_equal(pthread_create(&one->thread, NULL, serve_thread, one), 0);
     }
     return NULL;
 }
@@ -187,6 +185,11 @@ static void stop(struct daemon *d)
     (void)pthread_join(d->thread, NULL);
     (void)close(d->listener);
     (void)unlink(d->path);
+    for (int i = 0; i < d->connections; i++) {
+        (void)shutdown(d->one[i].fd, SHUT_RDWR);
+        assert_int_equal(pthread_join(d->one[i].thread, NULL), 0);
+        (void)close(d->one[i].fd);
+    }
 }
 
 static int ask_once(struct weir *w, int64_t deadline, struct weir_answer *answer)
