@@ -7,6 +7,7 @@
 
 #include "doors/door_admin.h"
 #include "lib/handle.h"
+#include "policy/quota.h"
 #include "serve/broker.h"
 #include "serve/log.h"
 #include "wire/query.h"
@@ -147,13 +148,29 @@ static bool read_parts(struct admin_door *door, struct asked *asked, struct http
                   text_of(lacks));
 }
 
+/* A quota that is billed is in no slot that could be looked at or forgotten here: the cells and the
+ * ledger have it, unless a store counts it for all nodes. */
+static bool is_in_slots(struct admin_door *door, struct asked *asked,
+                        struct http_response *response)
+{
+    const struct wr_loop *loop = door->service.loop;
+    const struct wr_policy_limit *limit = wr_policy_limit(loop->handle->policy, asked->limit);
+
+    return limit->quota == NULL || !limit->quota->exact || asked->plain.ptr != NULL ||
+           wr_asks_shares_limit(loop, asked->limit) ||
+           refuse(door, response,
+                  "this quota is counted in the ledger, which forgets nothing: GET "
+                  "/v1/usage?name=CUSTOMER says what is used of it",
+                  text_of("limit"));
+}
+
 /* Which key of which limit? False: it is answered. */
 static bool read_asked(struct admin_door *door, const struct wr_http_request *request,
                        struct asked *asked, struct http_response *response)
 {
     memset(asked, 0, sizeof *asked);
     if (!read_query(door, request, asked, response) || !find_limit(door, asked, response) ||
-        !find_plan(door, asked, response))
+        !is_in_slots(door, asked, response) || !find_plan(door, asked, response))
         return false;
     wr_named_key_begin(&asked->key, asked->limit);
     if (asked->plain.ptr == NULL)

@@ -218,6 +218,13 @@ def test_bad_requests(shop, method, target, body, status):
     assert shop.admin("GET", "/v1/customers").json()["customers"][0]["name"] == "there"
 
 
+def test_a_billed_quota_is_no_key(shop):
+    """It is not said to be unlimited, nor forgotten."""
+    for method in "GET", "DELETE":
+        reply = shop.admin(method, f"/v1/keys?limit=daily&by=customer:42")
+        assert (reply.status, reply.json()["member"]) == (400, "limit") and "/v1/usage?name=" in reply.json()["detail"]
+
+
 def test_a_callers_own_usage(shop):
     key = shop.customer("create", "acme", "--plan", "free", "--key").strip()
     shop.knows(key, "free")
