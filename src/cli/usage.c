@@ -238,6 +238,9 @@ static bool print_standing(void *context, const struct wr_standing *s)
         (void)printf("  %-16s  %12" PRIu64 " of ", s->quota, s->used);
         if (s->limit < 0)
             (void)fputs("unlimited", stdout);
+        else if (s->shared)
+            (void)printf("%" PRId64 " that all nodes share (this node's part: the store knows all)",
+                         s->limit);
         else
             (void)printf("%" PRId64 ", %" PRId64 " left", s->limit, s->remaining);
         if (s->over > 0)

@@ -53,6 +53,7 @@ static int stand(struct wr_database *database, const struct wr_policy_limit *lim
                                 .zone = quota->zone,
                                 .per = civil.per,
                                 .shadow = limit->shadow,
+                                .shared = limit->shared,
                                 .limit = -1,
                                 .most = WR_QUOTA_NO_CEILING,
                                 .window = window.day,

@@ -107,6 +107,10 @@ def test_the_ledgers_add_up_to_what_redis_counts(weir, tmp_path, mode):
     with Redis() as redis, Site(weir, tmp_path, redis.port, mode) as site:
         all_at_once(*[c for node in site.nodes for c in callers(node)])
         wait_for("all is in the ledgers", lambda: site.verify()[1]["store"]["ledgers"] == 3 * EACH)
+        for folder in site.folders:  # each tells its own part, and that it is one
+            [quota] = json.loads(site.command(folder, "usage", "--json", "acme"))["quotas"]
+            assert (quota["used"], quota["shared"], quota["remaining"]) == (EACH, True, None)
+            assert f"of {LIMIT} that all nodes share" in site.command(folder, "usage", "acme")
         status, said, _ = site.verify()
         assert status == 0 and said["wrong"] == said["store"]["more"] == 0 and said["store"]["windows"] == 1
         assert said["store"]["counted"] - said["store"]["ledgers"] == said["store"]["fewer"] <= unspent(said)
