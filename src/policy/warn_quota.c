@@ -55,7 +55,7 @@ static bool is_alert_reached(const struct wr_policy *policy, size_t limit, size_
     int64_t percent = quota->alert_percent[quota->alert_count - 1];
 
     return of->most == WR_QUOTA_NO_CEILING || percent <= 100 ||
-           of->limit / 100 * percent <= of->most;
+           of->limit * percent / 100 <= of->most; /* limit: at most 40 bits */
 }
 
 static void warn_numbers(struct wr_loader *ld, size_t limit)

@@ -122,6 +122,9 @@ static void test_hooks(void **state)
     char text[1200];
     (void)state;
 
+    expect_warnings(QUOTA("limit: 10, per: day, grace: 20%, alert_at: [120%]"), "");
+    expect_warnings(QUOTA("limit: 10, per: day, alert_at: [120%]"),
+                    "6:70: warning: 120% is never reached: requests are refused before\n");
     (void)snprintf(
         text, sizeof text,
         "%slimits:\n" FLOOR "  - {name: q, by: [customer], quota: {limit: 9, per: day}}\n", hooks);
