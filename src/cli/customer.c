@@ -85,26 +85,46 @@ static const char *value_of(const struct wr_customer_args *a, char *buffer, size
     return buffer;
 }
 
+/* A key that is to be added. */
+struct new_key {
+    char buffer[WR_KEY_VALUE_MAX + 3];
+    const char *identity, *value;
+    bool made; /* it is to be printed, once it is there */
+};
+
+/* Read or make it, before anything is locked. False: said why not. */
+static bool get_key(struct wr_book *book, const struct wr_customer_args *a, struct new_key *key)
+{
+    key->identity = identity_of(book, a);
+    key->value =
+        key->identity != NULL ? value_of(a, key->buffer, sizeof key->buffer, &key->made) : NULL;
+    return key->value != NULL;
+}
+
+/* 0 or what the database said. */
+static int put_key(struct wr_book *book, const struct wr_customer_args *a, int64_t customer,
+                   const struct new_key *key)
+{
+    struct wr_author author = wr_customer_author(book, a);
+    struct wr_customer_key added;
+
+    return wr_customer_add_key(
+        book->database, customer, (struct weir_slice){key->identity, strlen(key->identity)},
+        (struct weir_slice){key->value, strlen(key->value)}, &author, &added);
+}
+
 static int add_key(struct wr_book *book, const struct wr_customer_args *a, int64_t customer)
 {
-    char buffer[WR_KEY_VALUE_MAX + 3];
-    const char *identity = identity_of(book, a);
-    struct wr_author author = wr_customer_author(book, a);
-    struct wr_customer_key key;
-    const char *value;
-    bool made;
+    struct new_key key;
     int result;
 
-    value = identity != NULL ? value_of(a, buffer, sizeof buffer, &made) : NULL;
-    if (value == NULL)
+    if (!get_key(book, a, &key))
         return 1;
-    result = wr_customer_add_key(book->database, customer,
-                                 (struct weir_slice){identity, strlen(identity)},
-                                 (struct weir_slice){value, strlen(value)}, &author, &key);
+    result = put_key(book, a, customer, &key);
     if (result != 0)
         return wr_book_fail(book, "customer", result);
-    if (made)
-        (void)printf("%s\n", value);
+    if (key.made)
+        (void)printf("%s\n", key.value);
     return 0;
 }
 
@@ -257,8 +277,12 @@ static int show(struct wr_book *book, const struct wr_customer_args *a,
     return end_printing(book, &p, result);
 }
 
+/* Customer and key are made together or not at all. */
 static int create(struct wr_book *book, const struct wr_customer_args *a)
 {
+    bool with_key =
+        wr_customer_given(a, WR_ARG_KEY) != NULL || wr_customer_given(a, WR_ARG_VALUE) != NULL;
+    struct new_key key = {.made = false};
     struct wr_author author = wr_customer_author(book, a);
     struct wr_customer_change c;
     struct wr_customer_new made = {.name = a->name, .room = book->customers->room};
@@ -275,12 +299,23 @@ static int create(struct wr_book *book, const struct wr_customer_args *a)
     made.suspended = c.suspended == 1;
     made.trial_plan = c.trial_plan;
     made.trial_until_ns = c.trial_until_ns;
-    result = wr_customer_create(book->database, &made, &author, &customer);
+    if (with_key && !get_key(book, a, &key))
+        return 1;
+    result = wr_database_begin(book->database);
     if (result != 0)
         return wr_book_fail(book, "customer", result);
-    return wr_customer_given(a, WR_ARG_KEY) != NULL || wr_customer_given(a, WR_ARG_VALUE) != NULL
-               ? add_key(book, a, customer.id)
-               : 0;
+    result = wr_customer_create(book->database, &made, &author, &customer);
+    if (result == 0 && with_key)
+        result = put_key(book, a, customer.id, &key);
+    if (result == 0)
+        result = wr_database_commit(book->database);
+    else
+        wr_database_rollback(book->database);
+    if (result != 0)
+        return wr_book_fail(book, "customer", result);
+    if (key.made)
+        (void)printf("%s\n", key.value);
+    return 0;
 }
 
 static int set(struct wr_book *book, const struct wr_customer_args *a, int64_t id)

@@ -44,6 +44,13 @@ def test_a_customer_from_its_making_to_its_end(shop):
     assert shop.standing("acme")["used"] == 115  # what was used is still to be billed
 
 
+def test_a_key_that_is_taken_makes_no_customer(shop):
+    shop.customer("create", "acme", "--plan", "free", "--value", "k-1")
+    with pytest.raises(AssertionError):
+        shop.customer("create", "other", "--plan", "free", "--value", "k-1")
+    assert "acme" in shop.customer("list") and "other" not in shop.customer("list")
+
+
 def test_many_keys_are_one_customer(shop):
     first = shop.customer("create", "acme", "--plan", "free", "--key").strip()
     second = shop.customer("key-add", "acme").strip()
