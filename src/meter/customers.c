@@ -327,14 +327,32 @@ static int adopt(struct wr_database *database, const struct wr_customer *known,
     return result == 0 ? change_in(database, known->id, &change, author) : result;
 }
 
+/* "pro, tenant t, anchor 15, partner": all that a customer is made with. */
+static void made_text(const struct wr_customer_new *made, char *out, size_t size)
+{
+    const char *tenant = made->tenant != NULL ? made->tenant : "";
+    char trial[128], anchor[16] = "";
+
+    trial_text(made->trial_plan != NULL ? made->trial_plan : "", made->trial_until_ns, trial,
+               sizeof trial);
+    if (made->anchor > 0)
+        (void)snprintf(anchor, sizeof anchor, "%u", made->anchor);
+    (void)snprintf(out, size, "%s%s%s%s%s%s%s%s%s", made->plan,
+                   tenant[0] != '\0' ? ", tenant " : "", tenant,
+                   anchor[0] != '\0' ? ", anchor " : "", anchor, made->partner ? ", partner" : "",
+                   made->suspended ? ", suspended" : "", trial[0] != '\0' ? ", trial " : "", trial);
+}
+
 static int make(struct wr_database *database, const struct wr_customer_new *made,
                 const struct wr_author *author)
 {
-    const struct wr_audit_line line = {"create", wr_customer_id(made->name), NULL, made->plan};
+    char text[WR_CUSTOMER_NAME_MAX + 320];
+    const struct wr_audit_line line = {"create", wr_customer_id(made->name), NULL, text};
     struct wr_customer known;
     uint32_t number;
     int result = wr_customer_get(database, line.customer, &known);
 
+    made_text(made, text, sizeof text);
     if (result == 0 && strcmp(known.name, made->name) != 0 &&
         strncmp(known.name, WR_RECOVERED_PREFIX, strlen(WR_RECOVERED_PREFIX)) == 0)
         return adopt(database, &known, made, author);

@@ -44,6 +44,12 @@ def test_a_customer_from_its_making_to_its_end(shop):
     assert shop.standing("acme")["used"] == 115  # what was used is still to be billed
 
 
+def test_the_log_says_what_a_customer_is_made_with(shop):
+    shop.customer("create", "acme", "--plan", "free", "--tenant", "t", "--anchor", "15", "--partner", "yes",
+                  "--trial", "pro", "--for", "14d")
+    assert "free, tenant t, anchor 15, partner, trial pro until 20" in shop.customer("log", "acme")
+
+
 def test_a_key_that_is_taken_makes_no_customer(shop):
     shop.customer("create", "acme", "--plan", "free", "--value", "k-1")
     with pytest.raises(AssertionError):
