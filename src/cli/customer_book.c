@@ -113,8 +113,6 @@ int wr_book_fail(const struct wr_book *book, const char *command, int result)
         why = "there is no such customer or key";
     else if (result == WEIR_EAGAIN && why[0] == '\0')
         why = "there is one already";
-    else if (result == WEIR_EFULL)
-        why = "there is no room for more customers: raise customers.room, and restart weir serve";
     (void)fprintf(stderr, "weir %s: %s\n", command, why);
     return 1;
 }

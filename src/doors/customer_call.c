@@ -273,7 +273,7 @@ void customer_call_fail(struct http_job_answer *answer, const struct wr_database
     else if (result == WEIR_EINVAL)
         customer_call_refuse(answer, 400, why, NULL);
     else if (result == WEIR_EFULL)
-        customer_call_refuse(answer, 507, "customers.room is used up", NULL);
+        customer_call_refuse(answer, 507, why, NULL);
     else
         customer_call_refuse(answer, 503, why, NULL);
 }

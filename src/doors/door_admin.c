@@ -54,7 +54,14 @@ static void add_ledger(struct wr_server *server, char detail[DETAIL_BYTES])
     struct wr_keeper_state ledger;
     size_t len = strlen(detail);
 
-    if (!wr_keeping_state(server, &ledger) || ledger.disk == WR_DISK_WELL)
+    if (!wr_keeping_state(server, &ledger))
+        return;
+    if (ledger.left_out > 0) {
+        (void)snprintf(detail + len, DETAIL_BYTES - len,
+                       ", customers.map is full: some customers or keys are not known");
+        len = strlen(detail);
+    }
+    if (ledger.disk == WR_DISK_WELL)
         return;
     (void)snprintf(detail + len, DETAIL_BYTES - len, ", the ledger cannot be written: %s: %s",
                    wr_disk_name(ledger.disk), ledger.detail);

@@ -67,8 +67,7 @@ static int next_number(struct wr_database *database, uint32_t room, uint32_t *ou
         return result;
     (void)sqlite3_reset(statement);
     if (number >= room)
-        return wr_database_refuse(database, WEIR_EFULL,
-                                  "no room for another customer: customers.room is %u", room);
+        return wr_room_refuse_customer(database, room);
     *out = (uint32_t)number;
     return 0;
 }

@@ -87,13 +87,17 @@ int wr_key_make(const char *prefix, char out[WR_KEY_TEXT_MAX]);
  * customer or key); WEIR_EAGAIN (there is one already); WEIR_EFULL (no room for customers is left);
  * or an error of the database. |out| may be NULL, and is written on success only. */
 
+/* How many customers there may be: |room| as the policy has it, or what customers.map beside the
+ * database has, if that is less. */
+uint32_t wr_customers_room_for(const struct wr_database *database, uint32_t room);
+
 struct wr_customer_new {
     const char *name, *tenant, *plan; /* tenant may be NULL */
     uint8_t anchor;                   /* 0: none of its own */
     bool partner, suspended;
     const char *trial_plan; /* NULL: none */
     int64_t trial_until_ns;
-    uint32_t room; /* customers.room: numbers are below it */
+    uint32_t room; /* wr_customers_room_for: numbers are below it */
 };
 int wr_customer_create(struct wr_database *database, const struct wr_customer_new *made,
                        const struct wr_author *author, struct wr_customer *out);

@@ -14,6 +14,13 @@ int wr_own_begin(struct wr_own *own, struct wr_database *database);
 /* |result| 0: commit; otherwise roll back. Returns |result|, or why the commit failed. */
 int wr_own_end(struct wr_own *own, int result);
 
+/* Refuse a customer, as numbers go to |room|. WEIR_EFULL. */
+int wr_room_refuse_customer(struct wr_database *database, uint32_t room);
+
+/* Would that key of |customer| find room in the map? 0, WEIR_EFULL, or an error. */
+int wr_room_for_key(struct wr_database *database, int64_t customer,
+                    const unsigned char digest[WR_CUSTOMER_DIGEST_BYTES]);
+
 /* Is |text| 1..|max| bytes of UTF-8 without control characters and blanks at its ends? */
 bool wr_is_label(const char *text, size_t max);
 

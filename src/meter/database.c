@@ -50,6 +50,11 @@ struct wr_database {
     struct prepared prepared[STATEMENTS_MAX];
 };
 
+const char *wr_database_path(const struct wr_database *database)
+{
+    return database->path;
+}
+
 /* ---- faults --------------------------------------------------------------------------------- */
 
 const char *wr_disk_name(enum wr_disk disk)

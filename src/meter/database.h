@@ -47,6 +47,9 @@ struct wr_fault {
     char text[WR_FAULT_TEXT_MAX]; /* one line, with what to do where something is to be done */
 };
 
+/* As it was opened. */
+const char *wr_database_path(const struct wr_database *database);
+
 /* Write |fault|; returns |error|. */
 int wr_fault_set(struct wr_fault *fault, int error, enum wr_disk disk, const char *format, ...)
     __attribute__((format(printf, 4, 5)));

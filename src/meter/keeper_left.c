@@ -51,7 +51,7 @@ static bool is_kept(struct wr_keeper *keeper, const char *name)
 
 static void say_of(struct wr_keeper *keeper, const char *name, const char *why)
 {
-    char text[512];
+    char text[WR_DIAG_TEXT_MAX + 128];
 
     (void)snprintf(text, sizeof text, "%s.usage: %s", name, why);
     keeper->say(keeper->context, WR_KEEPER_WARNING,

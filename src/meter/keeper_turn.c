@@ -221,7 +221,7 @@ static int bring_up(struct wr_keeper *keeper, int64_t now_ns, bool starting)
 
 static int people(struct wr_keeper *keeper, int64_t now_ns, bool starting)
 {
-    uint64_t changed = keeper->mirror.changed;
+    uint64_t changed = keeper->mirror.changed, left_out = keeper->mirror.left_out;
     int result = apply_roster(keeper, now_ns);
 
     if (result == 0)
@@ -231,7 +231,8 @@ static int people(struct wr_keeper *keeper, int64_t now_ns, bool starting)
     if (result == 0)
         result = upgrade_all(keeper, now_ns);
     say_mirrored(keeper);
-    keeper->recount = keeper->recount || keeper->mirror.changed != changed;
+    keeper->recount =
+        keeper->recount || keeper->mirror.changed != changed || keeper->mirror.left_out != left_out;
     return result;
 }
 

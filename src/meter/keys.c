@@ -181,6 +181,7 @@ int wr_customer_add_key(struct wr_database *database, int64_t id, struct weir_sl
                         struct wr_customer_key *out)
 {
     struct wr_customer_key key = {.customer = id, .created_ns = author->now_ns};
+    struct wr_own own;
     int result;
 
     if (identity.len >= sizeof key.identity)
@@ -191,7 +192,13 @@ int wr_customer_add_key(struct wr_database *database, int64_t id, struct weir_sl
     memcpy(key.identity, identity.ptr, identity.len);
     wr_key_digest(identity, value, key.digest);
     make_hint(value, key.hint);
-    result = wr_customer_add_digest(database, &key, author);
+    result = wr_own_begin(&own, database);
+    if (result != 0)
+        return result;
+    result = wr_room_for_key(database, id, key.digest);
+    if (result == 0)
+        result = wr_customer_add_digest(database, &key, author);
+    result = wr_own_end(&own, result);
     if (result == 0 && out != NULL)
         *out = key;
     return result;

@@ -255,7 +255,8 @@ int wr_roster_apply(const struct wr_roster *roster, struct wr_database *database
                     const struct wr_author *author, struct wr_diag *diag,
                     struct wr_roster_done *done)
 {
-    struct apply apply = {roster, database, room, author, diag, done};
+    struct apply apply = {roster, database, wr_customers_room_for(database, room),
+                          author, diag,     done};
     const char *another = diag->another;
     struct wr_own own;
     int result = wr_own_begin(&own, database);

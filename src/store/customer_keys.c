@@ -107,6 +107,20 @@ int wr_customers_key_set(struct wr_customers *map,
     return 0;
 }
 
+bool wr_customers_key_fits(const struct wr_customers *map,
+                           const unsigned char digest[WR_CUSTOMER_DIGEST_BYTES])
+{
+    uint64_t words[2], meta;
+
+    words_of(digest, words);
+    return wr_customers_key_cell(map, words, &meta) != NULL || vacancy(map, words) != NULL;
+}
+
+uint32_t wr_customers_key_room(const struct wr_customers *map)
+{
+    return map->key_count;
+}
+
 int wr_customers_key_drop(struct wr_customers *map,
                           const unsigned char digest[WR_CUSTOMER_DIGEST_BYTES])
 {

@@ -124,6 +124,10 @@ int wr_customers_set(struct wr_customers *map, uint32_t number,
  * there is room for about twice as many keys as customers. */
 int wr_customers_key_set(struct wr_customers *map,
                          const unsigned char digest[WR_CUSTOMER_DIGEST_BYTES], uint32_t number);
+/* Would it find room, now? For anybody; and how many keys there can ever be. */
+bool wr_customers_key_fits(const struct wr_customers *map,
+                           const unsigned char digest[WR_CUSTOMER_DIGEST_BYTES]);
+uint32_t wr_customers_key_room(const struct wr_customers *map);
 /* It leads nowhere. 0, WEIR_ENOENT. */
 int wr_customers_key_drop(struct wr_customers *map,
                           const unsigned char digest[WR_CUSTOMER_DIGEST_BYTES]);

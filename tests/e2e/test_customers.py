@@ -3,6 +3,7 @@ day; pro 100, and 20 more as overage."""
 import csv
 import hashlib
 import io
+import json
 import re
 import signal
 
@@ -10,7 +11,7 @@ import pytest
 
 from customers import Shop
 from openapi import Described
-from serving import wait_for
+from serving import Daemon, wait_for
 
 
 @pytest.fixture
@@ -155,6 +156,43 @@ def test_bad_orders(shop):
     for arguments in (["--month", "2026-13"], ["--from", "2026-02-30"], ["--top", "0"], ["--days", "--windows"], ["a", "b"]):
         shop.command("usage", *arguments, status=2)
     assert "no such customer" in shop.command("usage", "nobody", status=1)
+
+
+def test_no_room(shop):
+    """The map stays as large as it was made: what it has no room for is refused, and nothing of it written."""
+    shop.daemon.end()
+    for path in (shop.folder / "customers").iterdir():
+        path.unlink()
+    text = shop.policy.read_text()
+    shop.policy.write_text(text.replace("room: 1000", "room: 2"))
+    shop.daemon = Daemon([shop.weir, "serve", "-c", shop.policy, "--log-format", "json"]).ready()
+    shop.customer("create", "a")
+    shop.customer("create", "b")
+    shop.policy.write_text(text)
+    shop.daemon.end()
+    shop.daemon = Daemon([shop.weir, "serve", "-c", shop.policy, "--log-format", "json"]).ready()
+    assert "room for 2: raise customers.room" in shop.customer("create", "c", "--key", status=1)
+    refused = shop.admin("POST", "/v1/customers", {"name": "c", "plan": "free"})
+    assert refused.status == 507 and b"room for 2" in refused.body
+    for i in range(6):  # three keys for each place
+        shop.customer("key-add", "a", "--value", f"key-{i}")
+    assert "no room for another key" in shop.customer("key-add", "a", status=1)
+    assert "no room for another key" in shop.customer("key-add", "b", "--value", "key-7", status=1)
+    assert shop.admin("POST", "/v1/customers/keys?name=b", {"value": "key-7"}).status == 507
+    known = json.loads(shop.customer("list", "--json"))["customers"]
+    assert sorted(customer["name"] for customer in known) == ["a", "b"]
+    assert json.loads(shop.customer("show", "b", "--json"))["keys"] == []
+
+
+def test_no_room_for_what_a_file_says(shop):
+    shop.daemon.end()
+    for path in (shop.folder / "customers").iterdir():
+        path.unlink()
+    keys = ", ".join(f"{{identity: api_key, value: k-{i}}}" for i in range(4))
+    (shop.folder / "customers.yaml").write_text(f"version: 1\ncustomers: [{{name: a, plan: pro, keys: [{keys}]}}]\n")
+    shop.policy.write_text(shop.policy.read_text().replace("room: 1000", "room: 1, file: customers.yaml"))
+    shop.daemon = Daemon([shop.weir, "serve", "-c", shop.policy, "--log-format", "json"]).ready()
+    wait_for("it is told", lambda: "customers.map is full" in shop.admin("GET", "/readyz").json()["detail"])
 
 
 def test_a_policy_without_customers(weir, shop):
