@@ -178,7 +178,9 @@ def test_no_room(shop):
         shop.customer("key-add", "a", "--value", f"key-{i}")
     assert "no room for another key" in shop.customer("key-add", "a", status=1)
     assert "no room for another key" in shop.customer("key-add", "b", "--value", "key-7", status=1)
-    assert shop.admin("POST", "/v1/customers/keys?name=b", {"value": "key-7"}).status == 507
+    refused = shop.admin("POST", "/v1/customers/keys?name=b", {"value": "key-7"})
+    assert refused.status == 507
+    described(refused, "/v1/customers/keys", "post")
     known = json.loads(shop.customer("list", "--json"))["customers"]
     assert sorted(customer["name"] for customer in known) == ["a", "b"]
     assert json.loads(shop.customer("show", "b", "--json"))["keys"] == []
