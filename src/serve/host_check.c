@@ -21,6 +21,8 @@
 #include "policy/customers.h"
 #include "serve/tls.h"
 
+#define HOOK_SECRET_BYTES_GOOD 16 /* as policy/customers.c has it */
+
 static void check_tls(const struct wr_policy_tls *files, struct wr_diag *diag)
 {
     struct wr_tls_error error;
@@ -80,6 +82,20 @@ static bool look_at_disk(const char *path, struct statfs *out)
     return statfs(slash != NULL ? folder : ".", out) == 0;
 }
 
+/* One that cannot be read is an error of wr_keeper_check. */
+static void check_hook(const struct wr_policy_webhook *hook, struct wr_diag *diag)
+{
+    char why[WR_SECRET_ERROR_MAX];
+    char *secret = hook->secret_file != NULL
+                       ? wr_secret_read(hook->secret_file, &wr_secret_webhook, why, sizeof why)
+                       : NULL;
+
+    if (secret != NULL && strlen(secret) < HOOK_SECRET_BYTES_GOOD)
+        wr_diag_add(diag, WR_WARNING, hook->secret_file_at.line, hook->secret_file_at.column,
+                    "secret_file: fewer than %d characters can be guessed", HOOK_SECRET_BYTES_GOOD);
+    wr_secret_free(secret);
+}
+
 /* What is billed on has to be there when the machine is on again. */
 static void check_customers(const struct wr_policy *policy, struct wr_diag *diag)
 {
@@ -88,6 +104,8 @@ static void check_customers(const struct wr_policy *policy, struct wr_diag *diag
     struct statfs disk;
 
     wr_keeper_check(policy, diag);
+    check_hook(&customers->webhook, diag);
+    check_hook(&customers->confirm_upgrade, diag);
     if (look_at_disk(customers->directory, &disk) &&
         (disk.f_type == TMPFS_MAGIC || disk.f_type == RAMFS_MAGIC))
         wr_diag_add(diag, WR_WARNING, at.line, at.column,

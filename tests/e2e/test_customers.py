@@ -6,6 +6,7 @@ import io
 import json
 import re
 import signal
+import subprocess
 
 import pytest
 
@@ -294,3 +295,15 @@ def test_a_callers_own_usage(shop):
         reply = shop.ask("GET", "/v1/usage", headers=headers)
         assert reply.status == 401 and b"acme" not in reply.body
     assert shop.ask("GET", "/v1/usage?name=acme", headers={"X-Api-Key": key}).status == 400
+
+
+@pytest.mark.parametrize("secret, warned", [("short", True), ("0123456789abcdef", False)])
+def test_a_secret_file_that_can_be_guessed(weir, tmp_path, secret, warned):
+    (tmp_path / "hook.secret").write_text(secret + "\n")
+    policy = tmp_path / "policy.yaml"
+    policy.write_text("version: 1\nidentity: {api_key: {header: X-Api-Key}}\ncustomers:\n  directory: c\n"
+                      "  webhook: {url: \"https://example.com/h\", secret_file: hook.secret}\nlimits:\n"
+                      "  - {name: q, by: [customer], quota: {limit: 9, per: day, alert_at: 80%}}\n")
+    done = subprocess.run([weir, "check", "-q", policy], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert ("secret_file: fewer than 16 characters can be guessed" in done.stderr) == warned
