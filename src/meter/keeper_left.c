@@ -53,7 +53,7 @@ static void say_of(struct wr_keeper *keeper, const char *name, const char *why)
 {
     char text[WR_DIAG_TEXT_MAX + 128];
 
-    (void)snprintf(text, sizeof text, "%s.usage: %s", name, why);
+    (void)snprintf(text, sizeof text, "%.100s.usage: %.*s", name, WR_DIAG_TEXT_MAX, why);
     keeper->say(keeper->context, WR_KEEPER_WARNING,
                 "a quota that the policy has no more is not looked at", text);
 }
