@@ -43,6 +43,12 @@ void admin_page(struct admin_door *door, struct http_response *response, int sta
 
 http_handler admin_bans_get, admin_bans_post, admin_bans_delete; /* door_admin_bans.c */
 
+/* Read what is asked of the customers' database, in the query and, with |body|, in the body, and
+ * have it done by |work|, which is given a struct customer_call: customers, usage, alerts. */
+void admin_customer_job(struct http_service *service, struct weir_slice peer,
+                        const struct wr_http_request *request, bool body, http_work *work,
+                        struct http_response *response);
+
 /* door_admin_customers.c, door_admin_usage.c */
 http_handler admin_customers_get, admin_customers_post, admin_customers_patch,
     admin_customers_delete, admin_customer_keys_post, admin_customer_keys_delete, admin_usage;

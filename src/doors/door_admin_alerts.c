@@ -92,34 +92,14 @@ static void work_retry(void *order, struct http_job_answer *answer)
     wr_database_close(database);
 }
 
-static void begin(struct http_service *service, const struct wr_http_request *request,
-                  void (*work)(void *order, struct http_job_answer *answer),
-                  struct http_response *response)
-{
-    struct admin_door *door = admin_door_of(service);
-    struct customer_call *call;
-
-    if (http_job_answered(&door->jobs, service, response))
-        return;
-    call = customer_call_new(service, response);
-    if (call == NULL)
-        return;
-    if (customer_call_query(call, service, http_query(request), door->decoded, response))
-        http_job_begin(&door->jobs, service, work, call, customer_call_free, response);
-    else
-        customer_call_free(call);
-}
-
 void admin_alerts_get(struct http_service *service, struct weir_slice peer,
                       const struct wr_http_request *request, struct http_response *response)
 {
-    (void)peer;
-    begin(service, request, work_get, response);
+    admin_customer_job(service, peer, request, false, work_get, response);
 }
 
 void admin_alerts_retry(struct http_service *service, struct weir_slice peer,
                         const struct wr_http_request *request, struct http_response *response)
 {
-    (void)peer;
-    begin(service, request, work_retry, response);
+    admin_customer_job(service, peer, request, false, work_retry, response);
 }

@@ -331,10 +331,9 @@ static void work_key_revoke(void *order, struct http_job_answer *answer)
 
 /* ---- handlers -------------------------------------------------------------------------------- */
 
-/* Read what is asked and have it done by |work|. */
-static void handle(struct http_service *service, struct weir_slice peer,
-                   const struct wr_http_request *request, bool body, http_work *work,
-                   struct http_response *response)
+void admin_customer_job(struct http_service *service, struct weir_slice peer,
+                        const struct wr_http_request *request, bool body, http_work *work,
+                        struct http_response *response)
 {
     struct admin_door *door = admin_door_of(service);
     struct customer_call *call;
@@ -362,36 +361,36 @@ static void handle(struct http_service *service, struct weir_slice peer,
 void admin_customers_get(struct http_service *service, struct weir_slice peer,
                          const struct wr_http_request *request, struct http_response *response)
 {
-    handle(service, peer, request, false, work_get, response);
+    admin_customer_job(service, peer, request, false, work_get, response);
 }
 
 void admin_customers_post(struct http_service *service, struct weir_slice peer,
                           const struct wr_http_request *request, struct http_response *response)
 {
-    handle(service, peer, request, true, work_create, response);
+    admin_customer_job(service, peer, request, true, work_create, response);
 }
 
 void admin_customers_patch(struct http_service *service, struct weir_slice peer,
                            const struct wr_http_request *request, struct http_response *response)
 {
-    handle(service, peer, request, true, work_set, response);
+    admin_customer_job(service, peer, request, true, work_set, response);
 }
 
 void admin_customers_delete(struct http_service *service, struct weir_slice peer,
                             const struct wr_http_request *request, struct http_response *response)
 {
-    handle(service, peer, request, false, work_end, response);
+    admin_customer_job(service, peer, request, false, work_end, response);
 }
 
 void admin_customer_keys_post(struct http_service *service, struct weir_slice peer,
                               const struct wr_http_request *request, struct http_response *response)
 {
-    handle(service, peer, request, true, work_key_add, response);
+    admin_customer_job(service, peer, request, true, work_key_add, response);
 }
 
 void admin_customer_keys_delete(struct http_service *service, struct weir_slice peer,
                                 const struct wr_http_request *request,
                                 struct http_response *response)
 {
-    handle(service, peer, request, false, work_key_revoke, response);
+    admin_customer_job(service, peer, request, false, work_key_revoke, response);
 }

@@ -27,17 +27,5 @@ static void work(void *order, struct http_job_answer *answer)
 void admin_usage(struct http_service *service, struct weir_slice peer,
                  const struct wr_http_request *request, struct http_response *response)
 {
-    struct admin_door *door = admin_door_of(service);
-    struct customer_call *call;
-    (void)peer;
-
-    if (http_job_answered(&door->jobs, service, response))
-        return;
-    call = customer_call_new(service, response);
-    if (call == NULL)
-        return;
-    if (customer_call_query(call, service, http_query(request), door->decoded, response))
-        http_job_begin(&door->jobs, service, work, call, customer_call_free, response);
-    else
-        customer_call_free(call);
+    admin_customer_job(service, peer, request, false, work, response);
 }

@@ -59,8 +59,7 @@ void http_json(struct http_service *service, struct weir_slice peer,
         return;
     }
     if (result != 0) {
-        http_body_problem(service, response, why, blamed(&json->reader),
-                          json->reader.error != NULL ? json->reader.offset : 0);
+        http_body_problem(service, response, why, blamed(&json->reader), json->reader.offset);
         return;
     }
     if (!http_body_room(&door->service, response, wr_rate_write_max(&json->response)))

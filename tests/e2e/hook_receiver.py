@@ -8,6 +8,8 @@ import sqlite3
 import ssl
 import threading
 
+import pytest
+
 from http_door import Door
 from serving import wait_for
 
@@ -141,3 +143,24 @@ class Shop(Door):
 
 def hook(url, secret=SECRET, name="webhook", more=""):
     return f', {name}: {{url: "{url}", secret: "{secret}"{more}}}'
+
+
+# ---- fixtures, for those who import them
+
+@pytest.fixture
+def receiver():
+    made = Receiver()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def make(weir, tmp_path):
+    shops = []
+
+    def start(*hooks, **options):
+        shops.append(Shop(weir, tmp_path, "".join(hooks), **options))
+        return shops[-1]
+    yield start
+    for shop in shops:
+        shop.close()

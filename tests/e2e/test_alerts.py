@@ -6,30 +6,11 @@ import socket
 import pytest
 
 from certificates import Authority
-from hook_receiver import LIMIT, Receiver, Shop, hook
+from hook_receiver import LIMIT, Receiver, hook, make, receiver  # noqa: F401 (two fixtures)
 from serving import wait_for
 
 CLAIMING, WAITING, SENT, DEAD, ELSEWHERE, TOLD = range(6)
 REACHED = "a quota's threshold was reached"
-
-
-@pytest.fixture
-def receiver():
-    made = Receiver()
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def make(weir, tmp_path):
-    shops = []
-
-    def start(*hooks, **options):
-        shops.append(Shop(weir, tmp_path, "".join(hooks), **options))
-        return shops[-1]
-    yield start
-    for shop in shops:
-        shop.close()
 
 
 def told(shop, count):

@@ -4,7 +4,7 @@ import signal
 
 import pytest
 
-from hook_receiver import Receiver, Shop, hook
+from hook_receiver import Shop, hook, receiver  # noqa: F401 (a fixture)
 from redis_servers import Redis, free_port
 from serving import wait_for
 from test_memcached import Memcached
@@ -17,13 +17,6 @@ LIMIT = ("name: monthly, shared: true, by: [customer], quota: {limit: 300, per: 
 def redis():
     with Redis() as server:
         yield server
-
-
-@pytest.fixture
-def receiver():
-    made = Receiver()
-    yield made
-    made.close()
 
 
 class Fleet:

@@ -5,31 +5,12 @@ import subprocess
 
 import pytest
 
-from hook_receiver import LIMIT, Receiver, Shop, hook
+from hook_receiver import LIMIT, Receiver, hook, make, receiver  # noqa: F401 (two fixtures)
 from openapi import Described
 from serving import wait_for
 
 UPGRADES = (LIMIT.replace("per: month", "per: month, on_exceed: {free: upgrade, default: deny}"),)
 DESCRIBED = Described("openapi-admin.json")
-
-
-@pytest.fixture
-def receiver():
-    made = Receiver()
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def make(weir, tmp_path):
-    shops = []
-
-    def start(*hooks, **options):
-        shops.append(Shop(weir, tmp_path, "".join(hooks), **options))
-        return shops[-1]
-    yield start
-    for shop in shops:
-        shop.close()
 
 
 def command(shop, *arguments, status=0):
