@@ -30,10 +30,12 @@ static const char usage[] =
     "\n"
     "      --plan PLAN          a plan of the policy\n"
     "      --tenant TEXT        whom it belongs to\n"
-    "      --anchor DAY         day of the month its billing months begin on, 1 to 31\n"
+    "      --anchor DAY         day of the month its billing months begin on, 1 to 31; or none\n"
     "      --partner yes|no     verified\n"
     "      --suspended yes|no   it is refused meanwhile, as a banned caller is\n"
-    "      --trial PLAN         this plan until --until MOMENT, or --for DURATION; - ends a trial\n"
+    "      --trial PLAN         this plan until --until DAY (or moment), or --for DURATION; - ends "
+    "a "
+    "trial\n"
     "      --identity NAME      which identity a key is a value of; default: the first of "
     "customers.by\n"
     "      --value VALUE        a key that is there already; - reads it from standard input\n"
@@ -171,9 +173,9 @@ static int revoke_key(struct wr_book *book, const struct wr_customer_args *a, in
 /* ---- actions --------------------------------------------------------------------------------- */
 
 struct printing {
+    const struct wr_book *book;
     bool json;
     struct wr_page page;
-    int64_t now_ns;
 };
 
 static bool print_one(void *context, const struct wr_customer *customer)
@@ -181,9 +183,9 @@ static bool print_one(void *context, const struct wr_customer *customer)
     struct printing *p = context;
 
     if (p->json)
-        wr_put_customer(&p->page, customer, p->now_ns);
+        wr_put_customer(&p->page, p->book->policy, customer, p->book->now_ns);
     else
-        wr_book_print_customer(customer, p->now_ns);
+        wr_book_print_customer(p->book, customer);
     return !ferror(stdout) && !p->page.full;
 }
 
@@ -237,7 +239,7 @@ static int list(struct wr_book *book, const struct wr_customer_args *a)
                                               .tenant = wr_customer_given(a, WR_ARG_TENANT),
                                               .with_ended =
                                                   wr_customer_given(a, WR_ARG_ALL) != NULL};
-    struct printing p = {.json = a->json, .now_ns = book->now_ns};
+    struct printing p = {.book = book, .json = a->json};
 
     begin(&p, "customers");
     return end_printing(book, &p, wr_customers_each(book->database, &filter, print_one, &p));
@@ -254,7 +256,7 @@ static int print_log(struct wr_book *book, const struct wr_customer_args *a, int
 static int show(struct wr_book *book, const struct wr_customer_args *a,
                 const struct wr_customer *customer)
 {
-    struct printing p = {.json = a->json, .now_ns = book->now_ns};
+    struct printing p = {.book = book, .json = a->json};
     int result;
 
     if (p.json) {
@@ -324,7 +326,7 @@ static int set(struct wr_book *book, const struct wr_customer_args *a, int64_t i
     struct wr_author author = wr_customer_author(book, a);
     struct wr_customer_change change;
     struct wr_customer customer;
-    struct printing p = {.json = false};
+    struct printing p = {.book = book, .json = a->json};
     int result;
 
     if (wr_customer_read_change(book, a, &change) != 0)
@@ -332,8 +334,6 @@ static int set(struct wr_book *book, const struct wr_customer_args *a, int64_t i
     result = wr_customer_change(book->database, id, &change, &author, &customer);
     if (result != 0)
         return wr_book_fail(book, "customer", result);
-    p.json = a->json;
-    p.now_ns = book->now_ns;
     (void)print_one(&p, &customer);
     return !p.json || wr_book_print_page(&p.page) ? 0 : 1;
 }
@@ -373,6 +373,16 @@ static const struct {
     {"hash", false, false}, {"recover", false, true},
 };
 
+/* A customers' file is written before there is a database. */
+static int hash(const struct wr_customer_args *a)
+{
+    struct wr_book book;
+    int status = wr_book_open_policy(&book, a->policy) ? print_hash(&book, a) : 1;
+
+    wr_book_close(&book);
+    return fflush(stdout) == 0 ? status : 1;
+}
+
 static int run(const struct wr_customer_args *a, bool writes)
 {
     struct wr_book book;
@@ -380,13 +390,13 @@ static int run(const struct wr_customer_args *a, bool writes)
 
     if (strcmp(a->action, "recover") == 0)
         return fflush(stdout) == 0 ? wr_book_recover(a->policy) : 1;
+    if (strcmp(a->action, "hash") == 0)
+        return hash(a);
     if (wr_book_open(&book, a->policy, writes)) {
         if (strcmp(a->action, "list") == 0)
             status = list(&book, a);
         else if (strcmp(a->action, "create") == 0)
             status = create(&book, a);
-        else if (strcmp(a->action, "hash") == 0)
-            status = print_hash(&book, a);
         else if (a->name == NULL)
             status = print_log(&book, a, 0);
         else

@@ -23,13 +23,15 @@ struct wr_book {
 
 /* Open them; |write|: the database is made where there is none. False: said on standard error. */
 bool wr_book_open(struct wr_book *book, const char *path, bool write);
+/* The policy alone: database is NULL. */
+bool wr_book_open_policy(struct wr_book *book, const char *path);
 void wr_book_close(struct wr_book *book);
 /* Begin a database in place of one that was lost. Returns the exit status. */
 int wr_book_recover(const char *path);
 /* Say on standard error that |command| failed for |result|; returns the exit status. */
 int wr_book_fail(const struct wr_book *book, const char *command, int result);
 
-void wr_book_print_customer(const struct wr_customer *customer, int64_t now_ns);
+void wr_book_print_customer(const struct wr_book *book, const struct wr_customer *customer);
 void wr_book_print_key(const struct wr_customer_key *key);
 void wr_book_print_audit(const struct wr_audit *audit);
 /* Print |page| and a newline, and free it. */

@@ -106,12 +106,29 @@ static int read_trial(const struct wr_book *book, const struct wr_customer_args 
         if (wr_duration_parse((struct weir_slice){lasts, strlen(lasts)}, &ns, &at) != NULL)
             return wr_customer_complain("--for", "a duration such as 14d");
         change->trial_until_ns = book->now_ns + ns;
-    } else if (!wr_logtime_rfc3339((struct weir_slice){until, strlen(until)},
-                                   &change->trial_until_ns)) {
-        return wr_customer_complain("--until", "a moment such as 2026-12-31T00:00:00Z");
+    } else if (!wr_logtime_until((struct weir_slice){until, strlen(until)},
+                                 &change->trial_until_ns)) {
+        return wr_customer_complain(
+            "--until", "a day, which is included, such as 2026-12-31, or 2026-12-31T18:00:00Z");
     }
     if (change->trial_until_ns <= book->now_ns)
         return wr_customer_complain("--until", "a moment to come");
+    return 0;
+}
+
+static int read_anchor(const struct wr_customer_args *a, int *out)
+{
+    const char *anchor = wr_customer_given(a, WR_ARG_ANCHOR);
+    int64_t day = 0;
+    size_t at;
+
+    if (anchor == NULL)
+        return 0;
+    if (strcmp(anchor, "none") != 0 &&
+        (wr_count_parse((struct weir_slice){anchor, strlen(anchor)}, 31, &day, &at) != NULL ||
+         day < 1))
+        return wr_customer_complain("--anchor", "a day of the month, 1 to 31, or none");
+    *out = (int)day;
     return 0;
 }
 
@@ -119,22 +136,13 @@ static int read_trial(const struct wr_book *book, const struct wr_customer_args 
 int wr_customer_read_change(const struct wr_book *book, const struct wr_customer_args *a,
                             struct wr_customer_change *change)
 {
-    const char *anchor = wr_customer_given(a, WR_ARG_ANCHOR);
-    int64_t day;
-    size_t at;
-
     *change = WR_CUSTOMER_UNCHANGED;
     change->plan = wr_customer_given(a, WR_ARG_PLAN);
     change->tenant = wr_customer_given(a, WR_ARG_TENANT);
     if (change->plan != NULL && !is_plan(book, change->plan))
         return wr_customer_complain("--plan", "a plan of the policy");
-    if (anchor != NULL) {
-        if (wr_count_parse((struct weir_slice){anchor, strlen(anchor)}, 31, &day, &at) != NULL ||
-            day < 1)
-            return wr_customer_complain("--anchor", "a day of the month, 1 to 31");
-        change->anchor = (int)day;
-    }
-    if (read_flag(a, WR_ARG_PARTNER, "--partner", &change->partner) != 0 ||
+    if (read_anchor(a, &change->anchor) != 0 ||
+        read_flag(a, WR_ARG_PARTNER, "--partner", &change->partner) != 0 ||
         read_flag(a, WR_ARG_SUSPENDED, "--suspended", &change->suspended) != 0)
         return 1;
     return read_trial(book, a, change);

@@ -51,7 +51,7 @@ static bool open_database(struct wr_book *book, bool write)
     return false;
 }
 
-static bool open_policy(struct wr_book *book, const char *path)
+bool wr_book_open_policy(struct wr_book *book, const char *path)
 {
     struct timespec now;
 
@@ -71,7 +71,7 @@ static bool open_policy(struct wr_book *book, const char *path)
 
 bool wr_book_open(struct wr_book *book, const char *path, bool write)
 {
-    return open_policy(book, path) && open_database(book, write);
+    return wr_book_open_policy(book, path) && open_database(book, write);
 }
 
 int wr_book_recover(const char *path)
@@ -82,7 +82,7 @@ int wr_book_recover(const char *path)
     struct wr_book book;
     int status = 1;
 
-    if (open_policy(&book, path)) {
+    if (wr_book_open_policy(&book, path)) {
         (void)snprintf(file, sizeof file, "%s/%s", book.customers->directory, WR_DATABASE_NAME);
         if (access(file, F_OK) == 0)
             (void)fprintf(stderr, "%s: it is there; one that is damaged weir serve sets aside\n",
@@ -117,22 +117,23 @@ int wr_book_fail(const struct wr_book *book, const char *command, int result)
     return 1;
 }
 
-/* ---- values ---------------------------------------------------------------------------------- */
-
 /* ---- rows ------------------------------------------------------------------------------------ */
 
-void wr_book_print_customer(const struct wr_customer *c, int64_t now_ns)
+void wr_book_print_customer(const struct wr_book *book, const struct wr_customer *c)
 {
+    const char *plan = wr_customer_plan_at(c, book->now_ns);
+    const char *limits_of = wr_customer_limits_of(book->policy, c, book->now_ns);
     char until[WR_LOGTIME_TEXT_MAX];
 
-    (void)printf("%-24s  %-12s  %-9s%s%s%s", c->name, wr_customer_plan_at(c, now_ns),
-                 wr_customer_state_text(c), c->partner ? "  partner" : "",
-                 c->tenant[0] != '\0' ? "  tenant " : "", c->tenant);
+    (void)printf("%-24s  %-12s  %-9s%s%s%s", c->name, plan, wr_customer_state_text(c),
+                 c->partner ? "  partner" : "", c->tenant[0] != '\0' ? "  tenant " : "", c->tenant);
     if (c->anchor != 0)
         (void)printf("  months from the %u.", c->anchor);
     if (c->trial_plan[0] != '\0')
         (void)printf("  trial of %s until %s, then %s", c->trial_plan,
                      wr_moment_words(c->trial_until_ns, until, sizeof until), c->plan);
+    if (strcmp(plan, limits_of) != 0)
+        (void)printf("  (%s is not in the policy: %s's limits hold)", plan, limits_of);
     (void)printf("%s\n", c->from_file ? "  (from the file)" : "");
 }
 

@@ -260,11 +260,11 @@ static int print_standings(struct wr_book *book, const struct arguments *a,
     if (a->shape == JSON) {
         wr_page_open(&p.page, '{');
         wr_page_key(&p.page, "customer");
-        wr_put_customer(&p.page, customer, book->now_ns);
+        wr_put_customer(&p.page, book->policy, customer, book->now_ns);
         wr_page_key(&p.page, "quotas");
         wr_page_open(&p.page, '[');
     } else {
-        wr_book_print_customer(customer, book->now_ns);
+        wr_book_print_customer(book, customer);
     }
     result =
         wr_standing_each(book->database, book->policy, customer, book->now_ns, print_standing, &p);

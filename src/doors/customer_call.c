@@ -166,8 +166,8 @@ static bool read_trial(struct customer_call *call, const struct wr_customer_body
         call->trial_until_ns = call->now_ns + ns;
     } else {
         *member = (struct weir_slice){"trial_until", 11};
-        *wrong = "expected a moment to come, such as 2026-12-31T00:00:00Z";
-        if (!wr_logtime_rfc3339(body->trial_until, &call->trial_until_ns))
+        *wrong = "expected a moment to come, such as 2026-12-31T18:00:00Z, or a day";
+        if (!wr_logtime_until(body->trial_until, &call->trial_until_ns))
             return false;
     }
     return call->trial_until_ns > call->now_ns;

@@ -1,6 +1,7 @@
 /* customer_page.c - see customer_page.h. What is not there is null. */
 #include "doors/customer_page.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -72,6 +73,12 @@ const char *wr_per_text(uint8_t per)
     return per <= WR_PER_MONTH ? names[per] : "";
 }
 
+const char *wr_customer_limits_of(const struct wr_policy *policy,
+                                  const struct wr_customer *customer, int64_t now_ns)
+{
+    return wr_policy_plan(policy, wr_standing_plan(policy, customer, now_ns));
+}
+
 const char *wr_customer_state_text(const struct wr_customer *customer)
 {
     return customer->ended ? "ended" : customer->suspended ? "suspended" : "active";
@@ -90,13 +97,25 @@ static void put_moment(struct wr_page *page, const char *name, int64_t ns)
     put_text(page, name, wr_moment_words(ns, text, sizeof text));
 }
 
-void wr_put_customer(struct wr_page *page, const struct wr_customer *customer, int64_t now_ns)
+/* A string: a number of 63 bits is another one where numbers are doubles. */
+static void put_id(struct wr_page *page, int64_t id)
+{
+    char text[24];
+
+    (void)snprintf(text, sizeof text, "%" PRId64, id);
+    put_text(page, "id", text);
+}
+
+void wr_put_customer(struct wr_page *page, const struct wr_policy *policy,
+                     const struct wr_customer *customer, int64_t now_ns)
 {
     wr_page_open(page, '{');
+    put_id(page, customer->id);
     put_text(page, "name", customer->name);
     put_text(page, "tenant", customer->tenant);
     put_text(page, "plan", customer->plan);
     put_text(page, "plan_now", wr_customer_plan_at(customer, now_ns));
+    put_text(page, "limits_of", wr_customer_limits_of(policy, customer, now_ns));
     put_text(page, "trial_plan", customer->trial_plan);
     put_moment(page, "trial_until", customer->trial_until_ns);
     wr_page_key(page, "anchor");

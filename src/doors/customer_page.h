@@ -15,11 +15,16 @@ bool wr_date_read(struct weir_slice text, bool month, int32_t *day);
 int32_t wr_month_end(int32_t day);
 /* "day", "week", "month" of enum wr_per. */
 const char *wr_per_text(uint8_t per);
+/* The plan whose limits hold for |customer|: its own, or the default one where the policy has no
+ * such plan. */
+const char *wr_customer_limits_of(const struct wr_policy *policy,
+                                  const struct wr_customer *customer, int64_t now_ns);
 /* "active", "suspended", "ended". */
 const char *wr_customer_state_text(const struct wr_customer *customer);
 
 /* An object each. */
-void wr_put_customer(struct wr_page *page, const struct wr_customer *customer, int64_t now_ns);
+void wr_put_customer(struct wr_page *page, const struct wr_policy *policy,
+                     const struct wr_customer *customer, int64_t now_ns);
 void wr_put_key(struct wr_page *page, const struct wr_customer_key *key);
 void wr_put_audit(struct wr_page *page, const struct wr_audit *audit);
 void wr_put_standing(struct wr_page *page, const struct wr_standing *standing);

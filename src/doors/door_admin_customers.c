@@ -22,9 +22,16 @@ static struct wr_author author_of(const struct customer_call *call)
 
 /* ---- looking --------------------------------------------------------------------------------- */
 
+static void put_customer(struct wr_page *page, const struct customer_call *call,
+                         const struct wr_customer *customer)
+{
+    wr_put_customer(page, call->handle->policy, customer, call->now_ns);
+}
+
 struct listing {
     struct wr_page *page;
-    int64_t now_ns, count, most;
+    const struct customer_call *call;
+    int64_t count, most;
     char last[WR_CUSTOMER_NAME_MAX + 1];
     bool more;
 };
@@ -39,7 +46,7 @@ static bool list_one(void *context, const struct wr_customer *customer)
     }
     listing->count++;
     memcpy(listing->last, customer->name, sizeof listing->last);
-    wr_put_customer(listing->page, customer, listing->now_ns);
+    put_customer(listing->page, listing->call, customer);
     return true;
 }
 
@@ -58,9 +65,8 @@ static bool list_audit(void *context, const struct wr_audit *audit)
 static int list(struct wr_database *database, const struct customer_call *call,
                 struct wr_page *page)
 {
-    struct listing listing = {.page = page,
-                              .now_ns = call->now_ns,
-                              .most = call->limit > 0 ? call->limit : PAGE_CUSTOMERS};
+    struct listing listing = {
+        .page = page, .call = call, .most = call->limit > 0 ? call->limit : PAGE_CUSTOMERS};
     const struct wr_customer_filter filter = {
         .after = call->after[0] != '\0' ? call->after : NULL,
         .tenant = call->tenant[0] != '\0' ? call->tenant : NULL,
@@ -78,14 +84,14 @@ static int list(struct wr_database *database, const struct customer_call *call,
     return result;
 }
 
-static int show(struct wr_database *database, const struct wr_customer *customer, int64_t now_ns,
-                struct wr_page *page)
+static int show(struct wr_database *database, const struct wr_customer *customer,
+                const struct customer_call *call, struct wr_page *page)
 {
     int result;
 
     wr_page_open(page, '{');
     wr_page_key(page, "customer");
-    wr_put_customer(page, customer, now_ns);
+    put_customer(page, call, customer);
     wr_page_key(page, "keys");
     wr_page_open(page, '[');
     result = wr_customer_keys(database, customer->id, list_key, page);
@@ -114,7 +120,7 @@ static void work_get(void *order, struct http_job_answer *answer)
     } else {
         result = wr_customer_find(database, call->name, &customer);
         if (result == 0)
-            result = show(database, &customer, call->now_ns, &answer->page);
+            result = show(database, &customer, call, &answer->page);
     }
     if (result != 0)
         customer_call_fail(answer, database, result);
@@ -162,7 +168,7 @@ static void tell(struct wr_page *page, const struct customer_call *call,
 {
     wr_page_open(page, '{');
     wr_page_key(page, "customer");
-    wr_put_customer(page, customer, call->now_ns);
+    put_customer(page, call, customer);
     if (key != NULL) {
         wr_page_key(page, "key");
         wr_put_key(page, key);

@@ -54,6 +54,8 @@ int usage_of_one(struct wr_database *database, const struct customer_call *call,
     wr_page_name(page, customer->name);
     wr_page_key(page, "plan");
     wr_page_name(page, wr_customer_plan_at(customer, call->now_ns));
+    wr_page_key(page, "limits_of");
+    wr_page_name(page, wr_customer_limits_of(call->handle->policy, customer, call->now_ns));
     wr_page_key(page, "quotas");
     wr_page_open(page, '[');
     result = wr_standing_each(database, call->handle->policy, customer, call->now_ns, put_standing,

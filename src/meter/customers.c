@@ -200,8 +200,8 @@ static int set_numbers(struct wr_database *database, const struct wr_customer *n
     const int64_t is[] = {now->anchor, now->partner, now->suspended, now->wants_upgrade};
     int result = 0;
 
-    (void)snprintf(before, sizeof before, "%d", now->anchor);
-    (void)snprintf(after, sizeof after, "%d", change->anchor);
+    wr_anchor_text(now->anchor, before, sizeof before);
+    wr_anchor_text(change->anchor, after, sizeof after);
     for (size_t i = 0; result == 0 && i < sizeof values / sizeof values[0]; i++)
         if (values[i].number >= 0 && values[i].number != is[i])
             result = set(database, now->id, &values[i], author);
@@ -330,12 +330,11 @@ static int adopt(struct wr_database *database, const struct wr_customer *known,
 static void made_text(const struct wr_customer_new *made, char *out, size_t size)
 {
     const char *tenant = made->tenant != NULL ? made->tenant : "";
-    char trial[128], anchor[16] = "";
+    char trial[128], anchor[16];
 
     trial_text(made->trial_plan != NULL ? made->trial_plan : "", made->trial_until_ns, trial,
                sizeof trial);
-    if (made->anchor > 0)
-        (void)snprintf(anchor, sizeof anchor, "%u", made->anchor);
+    wr_anchor_text(made->anchor, anchor, sizeof anchor);
     (void)snprintf(out, size, "%s%s%s%s%s%s%s%s%s", made->plan,
                    tenant[0] != '\0' ? ", tenant " : "", tenant,
                    anchor[0] != '\0' ? ", anchor " : "", anchor, made->partner ? ", partner" : "",
@@ -475,8 +474,8 @@ static int set_ended(struct wr_database *database, int64_t id, bool ended,
         return result;
     result = wr_customer_get(database, id, &now);
     if (result == 0 && now.ended != ended) {
-        if (ended)
-            result = wr_customer_revoke_keys(database, id, author);
+        result = ended ? wr_customer_revoke_keys(database, id, author)
+                       : wr_room_for_customer(database, &now);
         if (result == 0)
             result = write_ended(database, id, ended, author);
     }

@@ -176,6 +176,11 @@ int wr_audit_each(struct wr_database *database, int64_t customer, int64_t after,
                   bool (*each)(void *context, const struct wr_audit *audit), void *context);
 int wr_customers_count(struct wr_database *database, int64_t *customers, int64_t *keys);
 
+/* How many customers have each plan, or a trial of it, by the plans' names. */
+int wr_customers_plans(struct wr_database *database,
+                       bool (*each)(void *context, const char *plan, int64_t customers),
+                       void *context);
+
 /* The plan that holds now, known since: as wr_customer_change with the plan, but only if it still
  * is |from|: two daemons, or two quotas, upgrade once. WEIR_EAGAIN: it is another. */
 int wr_customer_upgrade(struct wr_database *database, int64_t id, const char *from, const char *to,

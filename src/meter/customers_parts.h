@@ -17,6 +17,9 @@ int wr_own_end(struct wr_own *own, int result);
 /* Refuse a customer, as numbers go to |room|. WEIR_EFULL. */
 int wr_room_refuse_customer(struct wr_database *database, uint32_t room);
 
+/* Has |customer| a place in the map? 0, or WEIR_EFULL. */
+int wr_room_for_customer(struct wr_database *database, const struct wr_customer *customer);
+
 /* Would that key of |customer| find room in the map? 0, WEIR_EFULL, or an error. */
 int wr_room_for_key(struct wr_database *database, int64_t customer,
                     const unsigned char digest[WR_CUSTOMER_DIGEST_BYTES]);
@@ -39,6 +42,9 @@ int wr_audit_add(struct wr_database *database, const struct wr_author *author,
 /* "2026-12-31T23:59:59Z" of |moment_ns|. */
 #define WR_MOMENT_TEXT 32
 void wr_moment_text(int64_t moment_ns, char out[WR_MOMENT_TEXT]);
+
+/* "15"; "" of none. */
+void wr_anchor_text(int anchor, char *out, size_t size);
 
 /* The columns of wr_customer_row, for a SELECT from customer AS c. */
 #define WR_CUSTOMER_COLUMNS                                                             \

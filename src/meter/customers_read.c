@@ -42,6 +42,13 @@ void wr_moment_text(int64_t moment_ns, char out[WR_MOMENT_TEXT])
         (void)strftime(out, WR_MOMENT_TEXT, "%Y-%m-%dT%H:%M:%SZ", &tm);
 }
 
+void wr_anchor_text(int anchor, char *out, size_t size)
+{
+    out[0] = '\0';
+    if (anchor > 0)
+        (void)snprintf(out, size, "%d", anchor);
+}
+
 /* ---- customers ------------------------------------------------------------------------------ */
 
 void wr_customer_row(sqlite3_stmt *statement, struct wr_customer *out)
@@ -164,6 +171,28 @@ int wr_customers_count(struct wr_database *database, int64_t *customers, int64_t
 
     *customers = result == 1 ? sqlite3_column_int64(statement, 0) : 0;
     *keys = result == 1 ? sqlite3_column_int64(statement, 1) : 0;
+    if (result == 1)
+        (void)sqlite3_reset(statement);
+    return result < 0 ? result : 0;
+}
+
+int wr_customers_plans(struct wr_database *database,
+                       bool (*each)(void *context, const char *plan, int64_t customers),
+                       void *context)
+{
+    sqlite3_stmt *statement = wr_database_statement(
+        database,
+        "SELECT plan, count(*) FROM (SELECT plan FROM customer WHERE ended IS NULL"
+        " UNION ALL SELECT trial_plan FROM customer WHERE ended IS NULL"
+        " AND trial_plan IS NOT NULL AND trial_plan <> plan) GROUP BY plan ORDER BY plan");
+    char plan[WR_CUSTOMER_PLAN_MAX + 1];
+    int result;
+
+    while ((result = wr_database_step(database, statement)) == 1) {
+        wr_database_text(statement, 0, plan, sizeof plan);
+        if (!each(context, plan, sqlite3_column_int64(statement, 1)))
+            break;
+    }
     if (result == 1)
         (void)sqlite3_reset(statement);
     return result < 0 ? result : 0;

@@ -74,6 +74,7 @@ static void take_next(struct wr_keeper *keeper, struct wr_keeper_config *next)
     wr_keeper_take_alerts(keeper);
     keeper->roster_pending = next->roster != NULL;
     keeper->left_out_said = false;
+    keeper->plans_pending = true;
     wr_keeper_config_free(before);
 }
 
@@ -256,6 +257,7 @@ int wr_keeper_begin(struct wr_keeper **out, const struct wr_keeper_options *opti
         return WEIR_ENOMEM;
     }
     keeper->config = config;
+    keeper->plans_pending = true;
     (void)snprintf(keeper->path, sizeof keeper->path, "%s/%s", config->directory, WR_DATABASE_NAME);
     result = look_ahead(keeper, config, diag);
     if (result == 0)

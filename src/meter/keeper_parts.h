@@ -26,6 +26,8 @@ struct wr_keeper {
     bool roster_pending; /* config->roster is not applied */
     bool recount;        /* customers and keys are to be counted */
     bool left_out_said;
+    bool plans_pending; /* it is to be said which plans of customers the policy has not */
+    unsigned plans_said;
     int64_t scan_ns;      /* when all cells are to be looked at next */
     int64_t open_ns;      /* when the database is to be opened next */
     int64_t wait_ns;      /* when the cells that wait are to be counted next */

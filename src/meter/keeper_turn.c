@@ -14,6 +14,7 @@
     32U /* of a quota and a turn: others wait for the database between batches \
          */
 #define SCAN_BATCHES 8U
+#define PLANS_SAID_MAX 16U
 #define LAST_WRITES 512U /* before another policy: of the largest room, all */
 
 /* ---- the customers' file -------------------------------------------------------------------- */
@@ -236,6 +237,38 @@ static int people(struct wr_keeper *keeper, int64_t now_ns, bool starting)
     return result;
 }
 
+/* ---- plans ---------------------------------------------------------------------------------- */
+
+/* |context| is the keeper. */
+static bool warn_of_plan(void *context, const char *plan, int64_t customers)
+{
+    struct wr_keeper *keeper = context;
+    const struct wr_keeper_config *config = keeper->config;
+    char text[WR_FAULT_TEXT_MAX];
+
+    for (size_t i = 0; i < config->plan_count; i++)
+        if (strcmp(config->plan[i], plan) == 0)
+            return true;
+    (void)snprintf(text, sizeof text,
+                   "%s: %lld customers; the policy has no such plan, so the limits of %s hold",
+                   plan, (long long)customers, config->plan[config->default_plan]);
+    keeper->say(keeper->context, WR_KEEPER_WARNING, "customers have a plan that is none", text);
+    return ++keeper->plans_said < PLANS_SAID_MAX;
+}
+
+/* Once for each policy; not while others wait for the start, as it looks at all customers. */
+static int check_plans(struct wr_keeper *keeper)
+{
+    int result;
+
+    if (!keeper->plans_pending)
+        return 0;
+    keeper->plans_said = 0;
+    result = wr_customers_plans(keeper->database, warn_of_plan, keeper);
+    keeper->plans_pending = result != 0;
+    return result;
+}
+
 /* ---- usage ---------------------------------------------------------------------------------- */
 
 static void begin_scan(struct wr_keeper *keeper, int64_t now_ns)
@@ -335,6 +368,8 @@ int wr_keeper_turn(struct wr_keeper *keeper, int64_t now_ns, bool starting)
     result = people(keeper, now_ns, starting);
     if (result == 0)
         result = count_customers(keeper);
+    if (result == 0 && !starting)
+        result = check_plans(keeper);
     if (result == 0)
         result = write_usage(keeper, now_ns);
     if (result < 0) {

@@ -43,6 +43,21 @@ int wr_room_refuse_customer(struct wr_database *database, uint32_t room)
                               room);
 }
 
+static int refuse_place(struct wr_database *database, const struct wr_customer *customer)
+{
+    return wr_database_refuse(database, WEIR_EFULL, "%s has no place in customers.map: " WHAT_TO_DO,
+                              customer->name);
+}
+
+int wr_room_for_customer(struct wr_database *database, const struct wr_customer *customer)
+{
+    struct wr_customers *map = open_map(database);
+    bool has_place = map == NULL || customer->number < wr_customers_room(map);
+
+    wr_customers_close(map);
+    return has_place ? 0 : refuse_place(database, customer);
+}
+
 int wr_room_for_key(struct wr_database *database, int64_t customer,
                     const unsigned char digest[WR_CUSTOMER_DIGEST_BYTES])
 {
@@ -57,8 +72,7 @@ int wr_room_for_key(struct wr_database *database, int64_t customer,
     if (result == 0)
         result = wr_customers_count(database, &customers, &keys);
     if (result == 0 && owner.number >= wr_customers_room(map))
-        result = wr_database_refuse(database, WEIR_EFULL,
-                                    "%s has no place in customers.map: " WHAT_TO_DO, owner.name);
+        result = refuse_place(database, &owner);
     else if (result == 0 &&
              (keys >= (int64_t)wr_customers_key_room(map) || !wr_customers_key_fits(map, digest)))
         result = wr_database_refuse(database, WEIR_EFULL, "no room for another key: " WHAT_TO_DO);

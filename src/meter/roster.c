@@ -17,6 +17,7 @@
 #include "meter/customers_parts.h"
 #include "meter/roster_read.h"
 #include "policy/policy.h"
+#include "wire/logtime.h"
 
 static void read_plan(struct wr_roster_reader *reader, const struct wr_yaml *value,
                       const char **out)
@@ -178,7 +179,8 @@ static void on_trial_plan(struct wr_roster_reader *reader, const struct wr_yaml 
 static void on_until(struct wr_roster_reader *reader, const struct wr_yaml *value, void *into)
 {
     if (value->kind != WR_YAML_SCALAR ||
-        !wr_roster_until(value->text, &((struct wr_roster_entry *)into)->trial_until_ns))
+        !wr_logtime_until((struct weir_slice){value->text, value->len},
+                          &((struct wr_roster_entry *)into)->trial_until_ns))
         WR_ROSTER_FAIL(reader, value,
                        "expected a day as 2026-12-31, or a moment as 2026-12-31T18:00:00Z");
 }

@@ -4,9 +4,7 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#include "base/units.h"
 #include "meter/customers_parts.h"
 
 /* ---- scalars -------------------------------------------------------------------------------- */
@@ -55,26 +53,6 @@ void wr_roster_anchor(struct wr_roster_reader *reader, const struct wr_yaml *val
         WR_ROSTER_FAIL(reader, value, "expected a day of the month, 1 to 31");
     else
         *out = number;
-}
-
-/* A day, whose end in UTC it is, or a moment. */
-bool wr_roster_until(const char *text, int64_t *out_ns)
-{
-    struct tm tm = {0};
-    const char *end = strptime(text, "%Y-%m-%d", &tm);
-    bool whole = end != NULL && *end == '\0';
-    time_t seconds;
-
-    if (!whole) {
-        tm = (struct tm){0};
-        end = strptime(text, "%Y-%m-%dT%H:%M:%SZ", &tm);
-    }
-    if (end == NULL || *end != '\0' || tm.tm_year < 70 || tm.tm_year >= 300)
-        return false;
-    tm.tm_mday += whole ? 1 : 0;
-    seconds = timegm(&tm);
-    *out_ns = (int64_t)seconds * WR_NS_PER_S;
-    return seconds > 0;
 }
 
 /* ---- maps ----------------------------------------------------------------------------------- */

@@ -34,7 +34,4 @@ bool wr_roster_known(struct wr_roster_reader *reader, const struct wr_yaml *valu
 void wr_roster_bool(struct wr_roster_reader *reader, const struct wr_yaml *value, bool *out);
 void wr_roster_anchor(struct wr_roster_reader *reader, const struct wr_yaml *value, int64_t *out);
 
-/* A day, whose end in UTC it is, or a moment. False: neither. */
-bool wr_roster_until(const char *text, int64_t *out_ns);
-
 #endif

@@ -30,11 +30,15 @@ static struct weir_slice *text_of(struct wr_customer_body *out, struct weir_slic
 
 static const char *read_anchor(struct wr_customer_body *out, const struct wr_json_value *value)
 {
-    static const char *const wanted = "expected a day of the month, 1 to 31";
+    static const char *const wanted = "expected a day of the month, 1 to 31, or null";
     int64_t day = 0;
 
     if (out->anchor >= 0)
         return "given twice";
+    if (value->kind == WR_JSON_NULL) {
+        out->anchor = 0;
+        return NULL;
+    }
     if (value->kind != WR_JSON_NUMBER || value->text.len > 2)
         return wanted;
     for (size_t i = 0; i < value->text.len; i++) {

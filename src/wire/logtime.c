@@ -156,6 +156,24 @@ bool wr_logtime_rfc3339(struct weir_slice text, int64_t *ns)
     return to_ns(&m, ns);
 }
 
+bool wr_logtime_until(struct weir_slice text, int64_t *ns)
+{
+    struct moment m = {0};
+    int64_t start;
+
+    if (text.len != 10)
+        return wr_logtime_rfc3339(text, ns);
+    if (text.ptr[4] != '-' || text.ptr[7] != '-')
+        return false;
+    m.year = number(text.ptr, 4);
+    m.month = number(text.ptr + 5, 2);
+    m.day = number(text.ptr + 8, 2);
+    if (!to_ns(&m, &start))
+        return false;
+    *ns = start + WR_NS_PER_DAY;
+    return true;
+}
+
 /* ---- numbers ------------------------------------------------------------------------------ */
 
 #define DIGITS_KEPT 36 /* significant ones; more cannot matter to a ns */

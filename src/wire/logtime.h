@@ -21,6 +21,10 @@ bool wr_logtime_clf(const char *text, int64_t *ns);
  * ninth of the fraction are cut. A text without a zone is UTC. */
 bool wr_logtime_rfc3339(struct weir_slice text, int64_t *ns);
 
+/* The end of a span as people write it: a moment as above, or a day, 2015-05-17, which is included:
+ * its end in UTC. */
+bool wr_logtime_until(struct weir_slice text, int64_t *ns);
+
 /* Seconds as a decimal number, with fraction and exponent as in JSON: 1700000000.123456789 is
  * exact. */
 bool wr_logtime_epoch(struct weir_slice text, int64_t *ns);

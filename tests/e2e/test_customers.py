@@ -137,6 +137,46 @@ def test_hash_of_a_key(shop, spell):
     shop.knows("hello", "pro")
 
 
+def test_hash_before_there_is_a_database(weir, tmp_path):
+    policy = tmp_path / "policy.yaml"
+    policy.write_text("version: 1\nidentity: {api_key: {header: X-Api-Key}}\ncustomers: {directory: c}\n"
+                      "limits: [{name: a, by: [customer], rate: 1/s}]\n")
+    done = subprocess.run([weir, "customer", "-c", policy, "hash", "--value", "-"], capture_output=True, text=True,
+                          timeout=60, input="hello\n")
+    assert done.stdout.startswith("{identity: api_key, sha256: "), done.stderr
+    assert not (tmp_path / "c").exists()
+
+
+def test_an_anchor_and_a_trial_come_and_go(shop):
+    def now():
+        return json.loads(shop.customer("show", "acme", "--json"))["customer"]
+
+    shop.customer("create", "acme", "--plan", "free", "--anchor", "15", "--trial", "pro", "--until", "2099-12-31")
+    assert (now()["anchor"], now()["trial_until"]) == (15, "2100-01-01T00:00:00Z")  # that day is included
+    shop.customer("set", "acme", "--anchor", "none", "--trial", "-")
+    assert (now()["anchor"], now()["trial_until"]) == (None, None)
+    assert "anchor  15 -> -" in shop.customer("log", "acme")
+    shop.admin("PATCH", "/v1/customers?name=acme", {"anchor": 31, "trial_plan": "pro", "trial_until": "2099-11-30"})
+    assert (now()["anchor"], now()["trial_until"]) == (31, "2099-12-01T00:00:00Z")
+    described(shop.admin("PATCH", "/v1/customers?name=acme", {"anchor": None}), "/v1/customers", "patch")
+    assert now()["anchor"] is None
+
+
+def test_a_plan_that_the_policy_has_not_any_more(shop):
+    key = shop.customer("create", "acme", "--plan", "pro", "--key").strip()
+    shop.knows(key, "pro")
+    shop.policy.write_text(shop.policy.read_text().replace("  pro:", "  team:"))
+    shop.daemon.signal(signal.SIGHUP)
+    said = shop.daemon.event("customers have a plan that is none")
+    assert said["detail"] == "pro: 1 customers; the policy has no such plan, so the limits of default hold"
+    assert "pro is not in the policy: default's limits hold" in shop.customer("list")
+    assert "pro is not in the policy: default's limits hold" in shop.command("usage", "acme")
+    customer = described(shop.admin("GET", "/v1/customers?name=acme"), "/v1/customers", "get")["customer"]
+    assert (customer["plan_now"], customer["limits_of"]) == ("pro", "default")
+    own = shop.ask("GET", "/v1/usage", headers={"X-Api-Key": key}).json()
+    assert (own["plan"], own["limits_of"], own["quotas"][0]["limit"]) == ("pro", "default", 10)
+
+
 BAD = [
     (["create", "acme", "--plan", "gold"], "a plan of the policy"), (["create", " "], "name"),
     (["create", "acme", "--anchor", "32"], "1 to 31"), (["create", "acme", "--trial", "pro"], "--until"),

@@ -127,7 +127,15 @@ static void changes(void **state)
     assert_int_equal(customer.anchor, 31);
     assert_true(customer.suspended && customer.partner);
     assert_string_equal(audit(database),
-                        "plan:free>pro;tenant:>group;anchor:0>31;partner:no>yes;suspend:no>yes;");
+                        "plan:free>pro;tenant:>group;anchor:>31;partner:no>yes;suspend:no>yes;");
+    change = WR_CUSTOMER_UNCHANGED;
+    change.anchor = 0;
+    assert_int_equal(wr_customer_change(database, customer.id, &change, &somebody, &customer), 0);
+    assert_int_equal(customer.anchor, 0);
+    assert_string_equal(audit(database), "anchor:31>;");
+    change.anchor = 31;
+    assert_int_equal(wr_customer_change(database, customer.id, &change, &somebody, &customer), 0);
+    (void)audit(database);
     /* The same again is nothing. */
     assert_int_equal(wr_customer_change(database, customer.id, &change, &somebody, NULL), 0);
     assert_string_equal(audit(database), "");
@@ -357,6 +365,32 @@ static void lists(void **state)
     assert_int_equal(keys, 0);
 }
 
+static bool collect_plan(void *context, const char *plan, int64_t customers)
+{
+    char *out = context;
+
+    (void)snprintf(out + strlen(out), 100 - strlen(out), "%s %d;", plan, (int)customers);
+    return true;
+}
+
+static void plans_of_customers(void **state)
+{
+    struct wr_customer_change change = WR_CUSTOMER_UNCHANGED;
+    struct wr_customer gone;
+    char plans[100] = "";
+
+    (void)make_customer(*state, "a", "pro");
+    (void)make_customer(*state, "b", "free");
+    (void)make_customer(*state, "c", "free");
+    gone = make_customer(*state, "d", "gold");
+    assert_int_equal(wr_customer_end(*state, gone.id, &somebody), 0);
+    change.trial_plan = "pro";
+    change.trial_until_ns = NOW + 1;
+    assert_int_equal(wr_customer_change(*state, wr_customer_id("b"), &change, &somebody, NULL), 0);
+    assert_int_equal(wr_customers_plans(*state, collect_plan, plans), 0);
+    assert_string_equal(plans, "free 2;pro 2;");
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
 int main(void)
@@ -376,6 +410,7 @@ int main(void)
         TEST(ends_and_resumes),
         TEST(part_of_a_transaction),
         TEST(lists),
+        TEST(plans_of_customers),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

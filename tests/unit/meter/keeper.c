@@ -509,6 +509,35 @@ static void from_a_file(void **state)
     wr_database_close(database);
 }
 
+/* At the start, and again when the policy has become another; not each turn. */
+static void plans_that_are_none(void **state)
+{
+    struct wr_database *database = open_database();
+    struct wr_keeper_config *config = make_config();
+    struct wr_keeper *keeper;
+
+    (void)state;
+    (void)make_customer(database, "acme", "gold");
+    (void)make_customer(database, "globex", "gold");
+    (void)make_customer(database, "initech", "pro");
+    keeper = start_keeper();
+    pass(keeper);
+    pass(keeper);
+    assert_int_equal(times_said("1 customers have a plan that is none|gold: 2 customers; the "
+                                "policy has no such plan, so the limits of free hold"),
+                     1);
+    (void)snprintf(config->plan[0], sizeof config->plan[0], "gold");
+    (void)snprintf(config->plan[1], sizeof config->plan[1], "silver");
+    wr_keeper_take(keeper, config);
+    pass(keeper);
+    assert_int_equal(times_said("gold: "), 1);
+    assert_int_equal(times_said("pro: 1 customers; the policy has no such plan, so the limits of "
+                                "gold hold"),
+                     1);
+    wr_keeper_stop(keeper);
+    wr_database_close(database);
+}
+
 /* Quotas that stay go on with what they know; one that is new begins. */
 static void another_policy(void **state)
 {
@@ -563,6 +592,7 @@ int main(void)
         TEST(restores_all),
         TEST(of_other_windows),
         TEST(from_a_file),
+        TEST(plans_that_are_none),
         TEST(another_policy),
     };
 

@@ -191,6 +191,13 @@ static void too_many_customers(void **state)
     assert_int_equal(who_is(mirror.map, "user", "a"), 0);
     assert_int_equal(who_is(mirror.map, "user", "g"), -1);
     assert_true(mirror.left_out > 0);
+    /* Who is not in it and has ended is not said to be a customer again. */
+    assert_int_equal(wr_customer_end(database, wr_customer_id("globex"), &somebody), 0);
+    assert_int_equal(wr_customer_resume(database, wr_customer_id("globex"), &somebody), WEIR_EFULL);
+    assert_non_null(strstr(wr_database_fault(database)->text, "globex has no place"));
+    assert_int_equal(ask(database, "SELECT count(*) FROM customer WHERE ended IS NULL"), 1);
+    assert_int_equal(wr_customer_end(database, wr_customer_id("acme"), &somebody), 0);
+    assert_int_equal(wr_customer_resume(database, wr_customer_id("acme"), &somebody), 0);
 }
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)

@@ -40,6 +40,8 @@ static void whole_ones(void **state)
     assert_int_equal(body.partner, 1);
     assert_int_equal(body.suspended, 0);
     assert_int_equal(body.key, 1);
+    assert_true(read_body(&body, "{\"anchor\":null}"));
+    assert_int_equal(body.anchor, 0);
     assert_true(read_body(&body, "{\"identity\":\"user\",\"value\":\"x\",\"prefix\":\"p\","
                                  "\"plan\":\"pro\",\"trial_plan\":\"g\",\"trial_until\":\"u\","
                                  "\"trial_for\":\"f\",\"reason\":\"r\"}"));
@@ -63,7 +65,7 @@ static void refused(const char *text, const char *error, const char *member)
 
 static void others(void **state)
 {
-    static const char day[] = "expected a day of the month, 1 to 31";
+    static const char day[] = "expected a day of the month, 1 to 31, or null";
     (void)state;
 
     refused("", NULL, "");

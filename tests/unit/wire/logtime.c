@@ -213,6 +213,29 @@ static void test_every_day(void **state)
     assert_int_equal(count * 86400 * WR_NS_PER_S, WR_TIME_MAX_NS);
 }
 
+static int64_t until(const char *text)
+{
+    int64_t ns = BAD;
+    return wr_logtime_until((struct weir_slice){text, strlen(text)}, &ns) ? ns : BAD;
+}
+
+static void test_until(void **state)
+{
+    static const char *const bad[] = {"",           "2015-05-1",  "2015-05-32", "2015-02-29",
+                                      "2015/05/17", "2015-05 17", "201x-05-17", "2015-05-17T",
+                                      "1969-12-31", "2200-01-01", "tomorrow!!", "31.12.2026"};
+    (void)state;
+
+    assert_int_equal(until("2015-05-17"), 1431907200 * WR_NS_PER_S); /* the 18th begins */
+    assert_int_equal(until("2016-12-31"), 1483228800 * WR_NS_PER_S);
+    assert_int_equal(until("2000-02-29"), 951868800 * WR_NS_PER_S);
+    assert_int_equal(until("2015-05-17T10:05:03Z"), 1431857103 * WR_NS_PER_S);
+    assert_int_equal(until("2015-05-17T12:05:03+02:00"), 1431857103 * WR_NS_PER_S);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        if (until(bad[i]) != BAD)
+            fail_msg("%s was let through", bad[i]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -225,6 +248,7 @@ int main(void)
         cmocka_unit_test(test_scaled),
         cmocka_unit_test(test_format),
         cmocka_unit_test(test_every_day),
+        cmocka_unit_test(test_until),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
