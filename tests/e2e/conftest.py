@@ -2,12 +2,18 @@
 machine that stands still (stalls.py)."""
 import os
 import pathlib
+import shutil
 import socket
 
 import pytest
 from _pytest.runner import runtestprotocol
 
 import stalls
+from certificates import Authority
+from http_door import Door
+from serving import Daemon
+
+pytest.register_assert_rewrite("chaos_site")  # what it judges fails with its numbers, as in a test
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -27,6 +33,44 @@ def free_port():
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
         return s.getsockname()[1]
+
+
+@pytest.fixture
+def daemon(weir, tmp_path, request):
+    """`weir serve` with the POLICY of the test's file, which is a file at .policy."""
+    path = tmp_path / "policy.yaml"
+    path.write_text(request.module.POLICY)
+    daemon = Daemon([weir, "serve", "-c", path, "--log-format", "json"]).ready()
+    daemon.policy = path
+    yield daemon
+    daemon.close()
+
+
+@pytest.fixture
+def door(weir, tmp_path):
+    """door(limit, …, **options) starts a Door; all are closed with the test."""
+    doors = []
+
+    def start(*limits, **options):
+        doors.append(Door(weir, tmp_path / f"policy{len(doors)}.yaml", limits, **options))
+        return doors[-1]
+
+    yield start
+    for d in doors:
+        d.close()
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory):
+    return Authority(tmp_path_factory.mktemp("ca"))
+
+
+@pytest.fixture
+def tls_files(authority, tmp_path):
+    """A server's certificate and key, where a test may change them."""
+    for source, name in zip(authority.issue("first"), ["cert.pem", "key.pem"]):
+        shutil.copy(source, tmp_path / name)
+    return tmp_path / "cert.pem", tmp_path / "key.pem"
 
 
 @pytest.hookimpl(hookwrapper=True)

@@ -14,6 +14,8 @@ import time
 
 import pytest
 
+from http_door import Fields
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("WEIR_BUILD", ROOT / "build")).resolve()
 MODULE = BUILD / "ngx_http_weir_module.so"
@@ -34,19 +36,11 @@ def late(text, *due):
     return re.sub(r"\d+", fix, text)
 
 
-class Answer:
+class Answer(Fields):
     """Status, fields (as sent, in order) and body of a response."""
 
     def __init__(self, status, fields, body):
         self.status, self.fields, self.body = status, fields, body
-
-    def all(self, name):
-        return [v for n, v in self.fields if n.lower() == name.lower()]
-
-    def one(self, name):
-        values = self.all(name)
-        assert len(values) == 1, f"{name}: {values} in {self.fields}"
-        return values[0]
 
 
 class Gateway:

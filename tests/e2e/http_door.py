@@ -8,10 +8,8 @@ from serving import Daemon, DEADLINE
 TRUSTED = "identity: {ip: {from: x-forwarded-for, trusted: [127.0.0.1]}, api_key: {header: X-Api-Key}}\n"
 
 
-class Reply:
-    def __init__(self, response, body):
-        self.status, self.body = response.status, body
-        self.fields = response.getheaders()
+class Fields:
+    """Of a response: self.fields, as sent, in order."""
 
     def all(self, name):
         return [v for n, v in self.fields if n.lower() == name.lower()]
@@ -20,6 +18,12 @@ class Reply:
         values = self.all(name)
         assert len(values) == 1, f"{name}: {values} in {self.fields}"
         return values[0]
+
+
+class Reply(Fields):
+    def __init__(self, response, body):
+        self.status, self.body = response.status, body
+        self.fields = response.getheaders()
 
     def json(self):
         return json.loads(self.body)

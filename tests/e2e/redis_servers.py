@@ -92,7 +92,32 @@ class Wire:
         self.socket.close()
 
 
-class Redis:
+class Server:
+    """In a process of its own, which a test may stop, let go on, and kill."""
+
+    process = None
+
+    def signal(self, number):
+        send(self.process, number)
+
+    def kill(self):
+        if self.process is not None:
+            self.process.send_signal(signal.SIGCONT)
+            self.process.kill()
+            self.process.wait()
+            self.process = None
+
+    def close(self):
+        self.kill()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+
+class Redis(Server):
     """One redis-server in a directory of its own."""
 
     def __init__(self, *args, port=None, program="redis-server"):
@@ -101,7 +126,6 @@ class Redis:
         self.directory = tempfile.mkdtemp(prefix="weir-redis-")
         self.program = program
         self.args = args
-        self.process = None
         self.wire = None
         self.start()
 
@@ -151,25 +175,9 @@ class Redis:
                 return int(line.split("=")[1])
         return 0
 
-    def signal(self, number):
-        send(self.process, number)
-
-    def kill(self):
-        if self.process is not None:
-            self.process.send_signal(signal.SIGCONT)
-            self.process.kill()
-            self.process.wait()
-            self.process = None
-
     def close(self):
-        self.kill()
+        super().close()
         shutil.rmtree(self.directory, ignore_errors=True)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.close()
 
 
 class Driver:

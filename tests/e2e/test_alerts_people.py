@@ -3,8 +3,6 @@ import json
 import signal
 import subprocess
 
-import pytest
-
 from hook_receiver import LIMIT, Receiver, hook, make, receiver  # noqa: F401 (two fixtures)
 from openapi import Described
 from serving import wait_for

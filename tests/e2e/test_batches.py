@@ -6,10 +6,8 @@ import statistics
 import threading
 import time
 
-import pytest
-
 from http_door import replies
-from serving import DEADLINE, Daemon, wait_for
+from serving import DEADLINE, wait_for
 from test_http_wire import post
 from test_resp import command
 from test_slow_peers import rss
@@ -23,16 +21,6 @@ limits:
   - {name: users, by: [api_key], rate: 1000/day, algorithm: fixed-window}
 """ + "".join(f"  - {{name: a-limit-with-a-name-long-enough-to-make-the-answer-long-{i}, by: [ip], "
               f"rate: 1000000/day, algorithm: token-bucket}}\n" for i in range(LIMITS - 1))
-
-
-@pytest.fixture
-def daemon(weir, tmp_path):
-    path = tmp_path / "policy.yaml"
-    path.write_text(POLICY)
-    daemon = Daemon([weir, "serve", "-c", path, "--log-format", "json"]).ready()
-    daemon.policy = path
-    yield daemon
-    daemon.close()
 
 
 def array(count, user="u"):

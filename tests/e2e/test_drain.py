@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from serving import DEADLINE, Daemon
+from serving import DEADLINE
 from test_http_wire import post
 from test_resp import command
 
@@ -16,15 +16,6 @@ arena: {size: 1MiB}
 listen: {http: 127.0.0.1:0, resp: 127.0.0.1:0, threads: 2, drain: 20s}
 limits: [{name: x, by: [ip], rate: 100000/day}]
 """
-
-
-@pytest.fixture
-def daemon(weir, tmp_path):
-    path = tmp_path / "policy.yaml"
-    path.write_text(POLICY)
-    daemon = Daemon([weir, "serve", "-c", path, "--log-format", "json"]).ready()
-    yield daemon
-    daemon.close()
 
 
 def receive(s, end):

@@ -18,11 +18,6 @@ limits: [{name: per-ip, by: [ip], rate: 5/hour}]
 SERVING = ("OK", b"\x08\x01")
 
 
-@pytest.fixture(scope="module")
-def authority(tmp_path_factory):
-    return Authority(tmp_path_factory.mktemp("ca"))
-
-
 @pytest.fixture
 def serve(weir, authority, tmp_path):
     started = []

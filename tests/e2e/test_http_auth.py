@@ -7,24 +7,11 @@ import time
 
 import pytest
 
-from http_door import Door, replies
+from http_door import replies
 from serving import DEADLINE, wait_for
 
 BY_PATH = "name: a, match: {method: POST, path: /a/*}, by: [ip], rate: 2/hour, algorithm: token-bucket"
 BY_KEY = "name: k, by: [api_key], when_missing: skip, rate: 1/hour, algorithm: token-bucket"
-
-
-@pytest.fixture
-def door(weir, tmp_path):
-    doors = []
-
-    def start(*limits, **options):
-        doors.append(Door(weir, tmp_path / f"policy{len(doors)}.yaml", limits, **options))
-        return doors[-1]
-
-    yield start
-    for d in doors:
-        d.close()
 
 
 def test_allowed_and_denied_have_no_body(door):

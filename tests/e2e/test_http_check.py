@@ -7,20 +7,6 @@ import pytest
 from http_door import Door
 from openapi import Described
 
-
-@pytest.fixture
-def door(weir, tmp_path):
-    doors = []
-
-    def start(*limits, **options):
-        doors.append(Door(weir, tmp_path / f"policy{len(doors)}.yaml", limits, **options))
-        return doors[-1]
-
-    yield start
-    for d in doors:
-        d.close()
-
-
 # ---- /v1/check ----------------------------------------------------------------------------------
 
 

@@ -17,25 +17,12 @@ from test_http_wire import post
 LIMIT = "name: x, by: [ip], rate: 1000/day burst 1000, algorithm: token-bucket"
 
 
-@pytest.fixture(scope="module")
-def authority(tmp_path_factory):
-    return Authority(tmp_path_factory.mktemp("ca"))
-
-
 @pytest.fixture
-def files(authority, tmp_path):
-    """The server's certificate and key, where a test may change them."""
-    for source, name in zip(authority.issue("first"), ["cert.pem", "key.pem"]):
-        shutil.copy(source, tmp_path / name)
-    return tmp_path / "cert.pem", tmp_path / "key.pem"
-
-
-@pytest.fixture
-def serve(weir, tmp_path, files):
+def serve(weir, tmp_path, tls_files):
     doors = []
 
     def start(more=""):
-        tls = f"tls: {{certificate: {files[0]}, key: {files[1]}{more}}}"
+        tls = f"tls: {{certificate: {tls_files[0]}, key: {tls_files[1]}{more}}}"
         doors.append(Door(weir, tmp_path / "policy.yaml", [LIMIT],
                           listen=f'http: {{address: "127.0.0.1:0", {tls}}}, threads: 2'))
         return doors[-1]
@@ -129,22 +116,22 @@ def test_client_certificates(serve, authority, tmp_path):
     assert check(known)["remaining"] == 998
 
 
-def test_certificates_are_read_again_while_connections_are_kept(serve, authority, files):
+def test_certificates_are_read_again_while_connections_are_kept(serve, authority, tls_files):
     door = serve()
     context = trusting(authority)
     kept = connect(door, context)
     assert common_name(kept) == "first" and check(kept)["remaining"] == 999
     local = kept.sock.getsockname()
-    for source, target in zip(authority.issue("second"), files):
+    for source, target in zip(authority.issue("second"), tls_files):
         shutil.copy(source, target)
     door.daemon.signal(signal.SIGHUP)
     door.daemon.event("reloaded")
     fresh = connect(door, context)
     assert common_name(fresh) == "second" and check(fresh)["remaining"] == 998
     assert check(kept)["remaining"] == 997 and kept.sock.getsockname() == local  # on the connection it had
-    files[1].write_text("not a key\n")
+    tls_files[1].write_text("not a key\n")
     door.daemon.signal(signal.SIGHUP)
-    assert str(files[1]) in door.daemon.event("reload refused, the old policy stays")["reason"]
+    assert str(tls_files[1]) in door.daemon.event("reload refused, the old policy stays")["reason"]
     assert check(kept)["remaining"] == 996
     assert common_name(connect(door, context)) == "second"
     door.daemon.signal(signal.SIGTERM)

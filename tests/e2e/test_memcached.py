@@ -7,20 +7,19 @@ import subprocess
 import pytest
 
 from chaos_proxy import ChaosProxy
-from redis_servers import DEADLINE_MS, SLACK_US, Driver, Redis, drive, free_port, need, used
-from serving import send, wait_for
+from redis_servers import DEADLINE_MS, SLACK_US, Driver, Redis, Server, drive, free_port, need, used
+from serving import wait_for
 
 LONGEST_US = DEADLINE_MS * 1000 + SLACK_US
 PROGRAM = shutil.which("memcached") or "/usr/sbin/memcached"
 
 
-class Memcached:
+class Memcached(Server):
     """One server, on a port of its own."""
 
     def __init__(self):
         need(PROGRAM)
         self.port = free_port()
-        self.process = None
         self.start()
 
     def start(self):
@@ -35,22 +34,6 @@ class Memcached:
                 return s.recv(4096).decode()
         except OSError:
             return ""
-
-    def signal(self, number):
-        send(self.process, number)
-
-    def kill(self):
-        if self.process is not None:
-            self.process.send_signal(signal.SIGCONT)
-            self.process.kill()
-            self.process.wait()
-            self.process = None
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.kill()
 
 
 @pytest.fixture

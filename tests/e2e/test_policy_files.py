@@ -10,22 +10,14 @@ import tempfile
 
 import pytest
 
-from certificates import Authority
 from serving import Daemon
 
 LIMITS = "limits: [{name: per-ip, by: [ip], rate: 5/hour}]\n"
 
 
-@pytest.fixture(scope="module")
-def authority(tmp_path_factory):
-    return Authority(tmp_path_factory.mktemp("ca"))
-
-
 @pytest.fixture
-def policy(authority, tmp_path):
+def policy(authority, tls_files, tmp_path):
     """Writes a policy with good files beside it; all of them are named by bare names."""
-    for source, name in zip(authority.issue("first"), ["cert.pem", "key.pem"]):
-        shutil.copy(source, tmp_path / name)
     shutil.copy(authority.certificate, tmp_path / "ca.pem")
     (tmp_path / "token").write_text("a-token-of-these-tests\n")
     (tmp_path / "password").write_text("a password\n")

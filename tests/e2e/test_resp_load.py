@@ -3,9 +3,6 @@
 import signal
 import threading
 
-import pytest
-
-from serving import Daemon
 from test_resp import Client, command
 
 CLIENTS, ROUNDS, PIPELINE, ALLOWED = 8, 30, 100, 5000
@@ -18,15 +15,6 @@ limits:
   - {{name: log, by: [api_key], rate: 500/day, algorithm: sliding-log}}
   - {{name: places, by: [api_key], concurrent: 3, hold: 10ms}}
 """
-
-
-@pytest.fixture
-def daemon(weir, tmp_path):
-    path = tmp_path / "policy.yaml"
-    path.write_text(POLICY)
-    daemon = Daemon([weir, "serve", "-c", path, "--log-format", "json"]).ready()
-    yield daemon
-    daemon.close()
 
 
 class Caller(threading.Thread):

@@ -3,7 +3,6 @@ import subprocess
 
 import pytest
 
-from certificates import Authority
 from serving import DEADLINE, Daemon
 from test_resp import redis_tool
 
@@ -31,11 +30,6 @@ client.connection_pool.disconnect()
 assert client.execute_command("CL.THROTTLE", "py" + protocol, 999, 1, 3600)[0] == 1
 print("ok")
 """
-
-
-@pytest.fixture(scope="module")
-def authority(tmp_path_factory):
-    return Authority(tmp_path_factory.mktemp("ca"))
 
 
 @pytest.fixture(scope="module")

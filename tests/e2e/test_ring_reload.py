@@ -3,7 +3,6 @@ import socket
 
 import pytest
 
-from redis_servers import free_port
 from serving import wait_for
 from test_ring_trouble import Ring, changes, policy, says
 

@@ -12,27 +12,14 @@ from serving import Daemon, Lines, wait_for
 LIMITS = "limits: [{name: per-ip, by: [ip], rate: 5/hour, algorithm: token-bucket}]\n"
 
 
-@pytest.fixture(scope="module")
-def authority(tmp_path_factory):
-    return Authority(tmp_path_factory.mktemp("ca"))
-
-
 @pytest.fixture
-def files(authority, tmp_path):
-    """The server's certificate and key, where a test may change them."""
-    for source, name in zip(authority.issue("first"), ["cert.pem", "key.pem"]):
-        shutil.copy(source, tmp_path / name)
-    return tmp_path / "cert.pem", tmp_path / "key.pem"
-
-
-@pytest.fixture
-def serve(build, tmp_path, files):
+def serve(build, tmp_path, tls_files):
     daemons = []
 
     def start(more="", env=None):
         path = tmp_path / "policy.yaml"
         path.write_text(f"version: 1\narena: {{size: 1MiB}}\n{LIMITS}listen:\n  threads: 2\n  resp: {{address: "
-                        f"127.0.0.1:0, tls: {{certificate: {files[0]}, key: {files[1]}{more}}}}}\n")
+                        f"127.0.0.1:0, tls: {{certificate: {tls_files[0]}, key: {tls_files[1]}{more}}}}}\n")
         daemon = Daemon([build / "tests/e2e/echo_daemon", path], env=env)
         daemon.policy = path
         daemons.append(daemon)
@@ -109,12 +96,12 @@ def test_alpn(serve, authority):
         connect(d, client(authority, alpn=["h9"]))
 
 
-def test_certificates_are_read_again(serve, authority, files):
+def test_certificates_are_read_again(serve, authority, tls_files):
     d = serve().ready()
     context = client(authority)
     with connect(d, context) as before:
         assert common_name(before) == "first"
-        for source, target in zip(authority.issue("second"), files):
+        for source, target in zip(authority.issue("second"), tls_files):
             shutil.copy(source, target)
         d.signal(signal.SIGHUP)
         d.event("reloaded")
@@ -124,21 +111,21 @@ def test_certificates_are_read_again(serve, authority, files):
         assert before.ask("echo old") == "old"
 
 
-def test_a_bad_certificate_refuses_the_reload(serve, authority, files):
+def test_a_bad_certificate_refuses_the_reload(serve, authority, tls_files):
     d = serve().ready()
-    files[1].write_text("not a key\n")
+    tls_files[1].write_text("not a key\n")
     d.policy.write_text(d.policy.read_text().replace("5/hour", "9/hour"))
     d.signal(signal.SIGHUP)
     reason = d.event("reload refused, the old policy stays")["reason"]
-    assert str(files[1]) in reason and "private key" in reason
+    assert str(tls_files[1]) in reason and "private key" in reason
     with connect(d, client(authority)) as c:
         assert common_name(c) == "first"
         assert c.ask("generation") == "1"
         assert c.ask("ready").startswith("yes reload refused")
 
 
-def test_a_key_of_another_certificate_stops_the_start(serve, authority, files):
-    shutil.copy(authority.issue("other")[1], files[1])
+def test_a_key_of_another_certificate_stops_the_start(serve, authority, tls_files):
+    shutil.copy(authority.issue("other")[1], tls_files[1])
     d = serve()
     assert d.wait() == 1
     assert "expected the private key of the certificate" in "".join(d.raw)

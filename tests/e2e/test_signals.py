@@ -16,16 +16,6 @@ limits: [{name: x, by: [ip], rate: 100000/day}]
 """
 
 
-@pytest.fixture
-def daemon(weir, tmp_path):
-    path = tmp_path / "policy.yaml"
-    path.write_text(POLICY)
-    daemon = Daemon([weir, "serve", "-c", path, "--log-format", "json"]).ready()
-    daemon.policy = path
-    yield daemon
-    daemon.close()
-
-
 def serves(daemon):
     with socket.create_connection(daemon.address("resp"), DEADLINE) as s:
         s.sendall(command("PING"))

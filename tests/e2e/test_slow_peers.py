@@ -8,7 +8,6 @@ import time
 
 import pytest
 
-from certificates import Authority
 from serving import DEADLINE, Daemon, wait_for
 from test_http_wire import post
 from test_resp import command
@@ -29,11 +28,6 @@ limits: [{name: x, by: [ip], rate: 100000/day}]
 REQUEST = {"http": post(), "resp": command("ECHO", "z" * 100)}
 # Much is answered to little.
 ASKING = {"http": post(method=b"GET", path=b"/v1/openapi.json", body=b""), "resp": command("ECHO", "z" * 100)}
-
-
-@pytest.fixture(scope="module")
-def authority(tmp_path_factory):
-    return Authority(tmp_path_factory.mktemp("ca"))
 
 
 @pytest.fixture(scope="module")
