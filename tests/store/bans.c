@@ -3,16 +3,15 @@
  * What was acknowledged holds: each worker notes which caller it is at before it orders, and what
  * became of it afterwards; so after its death only that one caller's ban is unknown, and is the old
  * one or the new one. Built with the store's sources and WR_TEST_CRASH_POINTS. */
+#include "points.h"
 #include "process.h"
 
 #include "store/ban.h"
 #include "store/check.h"
-#include "store/crash_point.h"
 
 #define WORKERS 3
 #define CALLERS 30 /* of each worker; all fit, in an arena for 126 */
 #define KILLS 200
-#define LABELS_MAX 16
 #define LATER (NOW + WR_NS_PER_HOUR)
 
 static struct shared {
@@ -20,30 +19,7 @@ static struct shared {
     int64_t ordered[WORKERS];        /* the end that was ordered last */
     int32_t at[WORKERS];             /* for which caller; -1: acknowledged */
     uint64_t done[WORKERS];
-    unsigned until, passed; /* crash points, as in crash_points.c */
-    char labels[LABELS_MAX][32];
 } * shared;
-
-static void remember(const char *label)
-{
-    for (unsigned i = 0; i < LABELS_MAX; i++) {
-        if (strcmp(shared->labels[i], label) == 0)
-            return;
-        if (shared->labels[i][0] == '\0') {
-            (void)snprintf(shared->labels[i], sizeof shared->labels[i], "%s", label);
-            return;
-        }
-    }
-}
-
-void wr_crash_point(const char *label)
-{
-    if (shared == NULL || shared->until == 0)
-        return;
-    remember(label);
-    if (++shared->passed == shared->until)
-        (void)kill(getpid(), SIGKILL);
-}
 
 static uint64_t hash_of(unsigned worker, unsigned caller)
 {
@@ -194,10 +170,9 @@ static int child(struct wr_arena *arena, unsigned until)
 {
     if (wr_arena_after_fork(arena) != 0)
         return 1;
-    shared->passed = 0;
-    shared->until = until;
+    points_arm(until);
     current->run(arena);
-    shared->until = 0;
+    points_disarm();
     return 0;
 }
 
@@ -213,7 +188,6 @@ static void every_scenario_at_every_point(void **unused)
     const struct wr_ban ended = ban_of(hash_of(0, ENDED), NOW + 1);
 
     (void)unused;
-    memset(shared, 0, sizeof *shared);
     for (size_t i = 0; i < sizeof scenarios / sizeof scenarios[0]; i++) {
         unsigned until = 1;
         int status = 128 + SIGKILL;
@@ -223,7 +197,7 @@ static void every_scenario_at_every_point(void **unused)
             assert_int_equal(wr_ban_put(arena, &ended, NOW), 0);
             assert_int_equal(wr_ban_put(arena, &old, NOW), 0);
             status = wait_for(spawn(child, arena, until), 20);
-            shared->until = 0;
+            points_disarm();
             assert_sound(arena);
             assert_one_of(wr_ban_until(arena, old.hash, NOW + 2), current->old);
             assert_one_of(wr_ban_until(arena, hash_of(0, NEW), NOW + 2), current->new);
@@ -250,13 +224,7 @@ static void every_label_was_reached(void **unused)
                                          "ban: run shortened"};
 
     (void)unused;
-    for (size_t i = 0; i < sizeof labels / sizeof labels[0]; i++) {
-        bool found = false;
-        for (unsigned k = 0; k < LABELS_MAX; k++)
-            found |= strcmp(shared->labels[k], labels[i]) == 0;
-        if (!found)
-            fail_msg("never at: %s", labels[i]);
-    }
+    points_assert_passed(labels, sizeof labels / sizeof labels[0]);
 }
 
 int main(void)
@@ -267,5 +235,6 @@ int main(void)
         cmocka_unit_test(every_label_was_reached),
     };
     shared = (struct shared *)shared_memory(sizeof *shared);
+    points_init();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

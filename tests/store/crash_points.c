@@ -4,6 +4,7 @@
  * runs a scenario and is killed at its n-th point, for n = 1, 2, ... until it comes through. After
  * each death: the list holds what it held before or after (for a removal: all that was to stay),
  * the checker passes, the next decision is not stuck, and a repair gives back all that was lost. */
+#include "points.h"
 #include "process.h"
 
 #include "store/check.h"
@@ -14,37 +15,9 @@
 #define OTHER 2
 #define WINDOW (10 * WR_NS_PER_S)
 #define LOST_MAX 12 /* nodes that one death may lose: of one list here */
-#define LABELS_MAX 32
-
-static struct shared {
-    unsigned until; /* points to pass before death; 0: live */
-    unsigned passed;
-    char labels[LABELS_MAX][32]; /* all that were ever passed */
-} * shared;
 
 static const struct wr_worth much = {UINT64_C(1) << 32, WINDOW};
 static uint16_t fine_class, coarse_class, word_class;
-
-static void remember(const char *label)
-{
-    for (unsigned i = 0; i < LABELS_MAX; i++) {
-        if (strcmp(shared->labels[i], label) == 0)
-            return;
-        if (shared->labels[i][0] == '\0') {
-            (void)snprintf(shared->labels[i], sizeof shared->labels[i], "%s", label);
-            return;
-        }
-    }
-}
-
-void wr_crash_point(const char *label)
-{
-    if (shared->until == 0)
-        return;
-    remember(label);
-    if (++shared->passed == shared->until)
-        (void)kill(getpid(), SIGKILL);
-}
 
 /* ---- scenarios ----------------------------------------------------------------------------- */
 
@@ -155,10 +128,9 @@ static int child(struct wr_arena *arena, unsigned until)
 {
     if (wr_arena_after_fork(arena) != 0)
         return 1;
-    shared->passed = 0;
-    shared->until = until;
+    points_arm(until);
     current->run(arena);
-    shared->until = 0;
+    points_disarm();
     return 0;
 }
 
@@ -236,7 +208,7 @@ static void die_at_every_point(const struct scenario *scenario)
         word_class = test_class_make(arena, 1000, WINDOW, 0);
         assert_int_equal(prepare(arena), 58);
         status = wait_for(spawn(child, arena, until), 20);
-        shared->until = 0;
+        points_disarm();
         deaths += status == 128 + SIGKILL;
         assert_sound(arena, until);
         assert_true(report.nodes_lost <= LOST_MAX && report.heads_lost <= 1);
@@ -256,7 +228,7 @@ static void die_at_every_point(const struct scenario *scenario)
 static void every_scenario_at_every_point(void **unused)
 {
     (void)unused;
-    shared = (struct shared *)shared_memory(sizeof *shared);
+    points_init();
     for (size_t i = 0; i < sizeof scenarios / sizeof scenarios[0]; i++)
         die_at_every_point(&scenarios[i]);
 }
@@ -271,13 +243,7 @@ static void every_label_was_reached(void **unused)
         "rebuild: slot changed",     "close: before unlocking"};
 
     (void)unused;
-    for (size_t i = 0; i < sizeof labels / sizeof labels[0]; i++) {
-        bool found = false;
-        for (unsigned k = 0; k < LABELS_MAX; k++)
-            found |= strcmp(shared->labels[k], labels[i]) == 0;
-        if (!found)
-            fail_msg("never at: %s", labels[i]);
-    }
+    points_assert_passed(labels, sizeof labels / sizeof labels[0]);
 }
 
 int main(void)

@@ -7,44 +7,16 @@
  * many processes count, settle late and give back in one file while windows end and they are
  * killed: what the ledger has, read by its bits alone, is what was acknowledged, and at most what
  * the killed were in the middle of. */
+#include "points.h"
 #include "process.h"
 
 #include <unistd.h>
 
-#include "store/crash_point.h"
 #include "store/customers.h"
 #include "store/usage.h"
 
 #define ROOM 64
 #define DAY 20000
-#define LABELS_MAX 32
-
-static struct shared {
-    unsigned until; /* points to pass before death; 0: live */
-    unsigned passed;
-    char labels[LABELS_MAX][32]; /* all that were ever passed */
-} * shared;
-
-static void remember(const char *label)
-{
-    for (unsigned i = 0; i < LABELS_MAX; i++) {
-        if (strcmp(shared->labels[i], label) == 0)
-            return;
-        if (shared->labels[i][0] == '\0') {
-            (void)snprintf(shared->labels[i], sizeof shared->labels[i], "%s", label);
-            return;
-        }
-    }
-}
-
-void wr_crash_point(const char *label)
-{
-    if (shared == NULL || shared->until == 0)
-        return;
-    remember(label);
-    if (++shared->passed == shared->until)
-        (void)kill(getpid(), SIGKILL);
-}
 
 /* ---- the files ----------------------------------------------------------------------------- */
 
@@ -383,14 +355,13 @@ static void die_at_every_point(const struct scenario *scenario)
         pid = fork();
         assert_true(pid >= 0);
         if (pid == 0) {
-            shared->passed = 0;
-            shared->until = until;
+            points_arm(until);
             scenario->run();
-            shared->until = 0;
+            points_disarm();
             _exit(0);
         }
         status = wait_for(pid, 20);
-        shared->until = 0;
+        points_disarm();
         deaths += status == 128 + SIGKILL;
         scenario->check(map, usage, status == 0);
         scenario->run(); /* the next writer does it again */
@@ -565,7 +536,7 @@ int main(void)
     int failed;
 
     name_files();
-    shared = (struct shared *)shared_memory(sizeof *shared);
+    points_init();
     failed = cmocka_run_group_tests(tests, NULL, NULL);
     remove_files();
     return failed;
