@@ -88,6 +88,14 @@ static struct wr_sip lease_prefix(const struct wr_engine *engine,
     return sip;
 }
 
+static bool any_shared(const struct wr_engine *engine)
+{
+    for (size_t i = 0; i < engine->limit_count; i++)
+        if (engine->limits[i].policy->shared)
+            return true;
+    return false;
+}
+
 /* What shared limits need besides. */
 static int bind_shared(struct wr_engine *engine, size_t plans)
 {
@@ -95,8 +103,7 @@ static int bind_shared(struct wr_engine *engine, size_t plans)
     struct wr_class spec;
     int rc;
 
-    for (size_t i = 0; i < engine->limit_count; i++)
-        engine->shares = engine->shares || engine->limits[i].policy->shared;
+    engine->shares = any_shared(engine);
     if (!engine->shares)
         return 0;
     engine->parts = calloc(engine->limit_count * plans, sizeof *engine->parts);

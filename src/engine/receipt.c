@@ -17,7 +17,7 @@ enum { R_TAG = R_HASH, R_PLACE = R_COST, R_CELL = R_HASH, R_OVER = R_STORE };
 #define CELL (UINT64_C(1) << 60)
 #define UNITS_MASK (CELL - 1)
 
-static_assert(sizeof(struct weir_receipt) == 6 * 8 && WR_TAG_BYTES == 16, "");
+static_assert(sizeof(struct weir_receipt) == 6 * sizeof(uint64_t) && WR_TAG_BYTES == 16, "");
 
 bool wr_receipt_taken(const struct weir_receipt *receipt)
 {

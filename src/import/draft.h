@@ -62,8 +62,8 @@ const char *wr_draft_text(struct wr_draft *draft, const char *format, ...)
 const char *wr_draft_name(struct wr_draft *draft, const char *text); /* as weir wants names */
 void wr_draft_identity(struct wr_draft *draft, const char *name, const char *header);
 const char *wr_draft_plan(struct wr_draft *draft, const char *name, const char *origin);
-/* Another plan of that name is not found again, but this one named apart, which is noted. Both: NULL
- * (noted) as well beyond the plans that a policy may have. */
+/* Another plan of that name is not found again, but this one named apart, which is noted. Both:
+ * NULL (noted) as well beyond the plans that a policy may have. */
 const char *wr_draft_new_plan(struct wr_draft *draft, const char *name, const char *origin);
 /* A path that is none but itself, as a pattern; NULL: no request ever has it, as "//" and ".." are
  * resolved before. */
