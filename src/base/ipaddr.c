@@ -13,6 +13,8 @@
 #include <arpa/inet.h>
 #include <string.h>
 
+#include "base/hex.h"
+
 #define V4_BITS 96 /* in front of an IPv4 address */
 
 static const uint8_t mapped_prefix[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
@@ -52,14 +54,6 @@ static const char *parse_v4(const char *p, const char *end, uint8_t *out)
     return p;
 }
 
-static int hex_value(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    c = (char)(c | 0x20);
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 #define NO_GAP SIZE_MAX
 
 /* Groups of two bytes read so far, and where "::" stands among them. */
@@ -76,7 +70,7 @@ static const char *parse_group(const char *p, const char *end, struct groups *g)
     const char *start = p;
     unsigned value = 0;
 
-    for (int digit; p < end && p - start < 5 && (digit = hex_value(*p)) >= 0; p++)
+    for (int digit; p < end && p - start < 5 && (digit = wr_hex_digit(*p)) >= 0; p++)
         value = value << 4 | (unsigned)digit;
     if (p < end && *p == '.') {
         if (g->used > 12 || parse_v4(start, end, g->bytes + g->used) != end)

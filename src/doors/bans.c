@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/hex.h"
 #include "base/ipaddr.h"
 #include "base/units.h"
 #include "policy/rate.h"
@@ -92,28 +93,14 @@ const char *wr_ban_refusal(int error, const struct weir_ban_order *order)
 
 void wr_ban_id_write(uint64_t id, char out[WR_BAN_ID_MAX])
 {
-    static const char digits[] = "0123456789abcdef";
-
-    for (int i = 0; i < 16; i++)
-        out[i] = digits[id >> (60 - 4 * i) & 15];
-    out[16] = '\0';
+    wr_hex_write_u64(out, id);
+    out[WR_HEX_U64] = '\0';
 }
 
 bool wr_ban_id_read(struct weir_slice text, uint64_t *id)
 {
     *id = 0;
-    if (text.len != 16)
-        return false;
-    for (size_t i = 0; i < 16; i++) {
-        char c = text.ptr[i];
-        unsigned digit = c >= '0' && c <= '9'   ? (unsigned)(c - '0')
-                         : c >= 'a' && c <= 'f' ? (unsigned)(c - 'a' + 10)
-                                                : 16;
-        if (digit > 15)
-            return false;
-        *id = *id << 4 | digit;
-    }
-    return true;
+    return text.len == WR_HEX_U64 && wr_hex_read_u64(text.ptr, id);
 }
 
 static int newest_first(const void *a, const void *b)

@@ -26,6 +26,7 @@
 #include <unistd.h>
 
 #include "base/arith.h"
+#include "base/hex.h"
 #include "base/units.h"
 #include "doors/doors.h"
 #include "lib/handle.h"
@@ -90,11 +91,6 @@ static int64_t longest_hold(const struct wr_handle *handle, const struct weir_an
     return hold_ns;
 }
 
-static uint8_t digit_value(char digit)
-{
-    return (uint8_t)(digit <= '9' ? digit - '0' : digit - 'a' + 10);
-}
-
 /* Keep what |answer| holds, and name it in |hold|. */
 static void keep_places(struct wr_loop *loop, const struct weir_answer *answer,
                         uint8_t hold[WR_AGENT_HOLD_BYTES])
@@ -107,18 +103,14 @@ static void keep_places(struct wr_loop *loop, const struct weir_answer *answer,
                             answer->decided_ns + longest_hold(loop->handle, answer), NULL, id) != 0)
         return;
     for (size_t i = 0; i < WR_AGENT_HOLD_BYTES; i++)
-        hold[i] = (uint8_t)(digit_value(id[2 * i]) << 4 | digit_value(id[2 * i + 1]));
+        hold[i] = (uint8_t)wr_hex_byte(id + 2 * i);
 }
 
 static void release_places(struct wr_loop *loop, const uint8_t hold[WR_AGENT_HOLD_BYTES])
 {
-    static const char digits[] = "0123456789abcdef";
     char id[WR_RESERVATION_ID + 1];
 
-    for (size_t i = 0; i < WR_AGENT_HOLD_BYTES; i++) {
-        id[2 * i] = digits[hold[i] >> 4];
-        id[2 * i + 1] = digits[hold[i] & 15];
-    }
+    wr_hex_write(id, hold, WR_AGENT_HOLD_BYTES);
     id[WR_RESERVATION_ID] = '\0';
     (void)wr_reservations_release(wr_server_reservations(loop->server), loop, id,
                                   wr_loop_now(loop));

@@ -14,6 +14,7 @@
 
 #include <sqlite3.h>
 
+#include "base/hex.h"
 #include "base/sha256.h"
 #include "meter/alert_parts.h"
 #include "meter/schema.h"
@@ -78,8 +79,8 @@ void wr_upgrade_event(int64_t customer, const char *from, const char *to, int64_
 
 void wr_event_text(const unsigned char event[WR_EVENT_BYTES], char out[WR_EVENT_TEXT])
 {
-    for (size_t i = 0; i < WR_EVENT_BYTES; i++)
-        (void)snprintf(out + 2 * i, 3, "%02x", event[i]);
+    wr_hex_write(out, event, WR_EVENT_BYTES);
+    out[WR_EVENT_TEXT - 1] = '\0';
 }
 
 /* ---- rows ----------------------------------------------------------------------------------- */

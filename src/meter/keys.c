@@ -14,6 +14,7 @@
 
 #include <sqlite3.h>
 
+#include "base/hex.h"
 #include "meter/customers_parts.h"
 
 #define RANDOM_BYTES 32
@@ -33,8 +34,8 @@ void wr_key_digest(struct weir_slice identity, struct weir_slice value,
 
 void wr_key_id(const unsigned char digest[WR_CUSTOMER_DIGEST_BYTES], char out[WR_KEY_ID_TEXT])
 {
-    for (unsigned i = 0; i < 8; i++)
-        (void)snprintf(out + 2 * (size_t)i, 3, "%02x", digest[i]);
+    wr_hex_write(out, digest, WR_KEY_ID_TEXT / 2);
+    out[WR_KEY_ID_TEXT - 1] = '\0';
 }
 
 /* Divide the number by 62; the remainder. */

@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/hex.h"
 #include "meter/customers_parts.h"
 #include "meter/roster_read.h"
 #include "policy/policy.h"
@@ -60,15 +61,6 @@ static void on_hint(struct wr_roster_reader *reader, const struct wr_yaml *value
     (void)wr_roster_text(reader, value, WR_KEY_HINT_MAX, &((struct key_text *)into)->hint);
 }
 
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
 /* 64 digits of a SHA-256, of which the first half is kept; or that half. */
 static void on_sha256(struct wr_roster_reader *reader, const struct wr_yaml *value, void *into)
 {
@@ -76,15 +68,14 @@ static void on_sha256(struct wr_roster_reader *reader, const struct wr_yaml *val
     bool good = value->kind == WR_YAML_SCALAR && (value->len == 64 || value->len == 32);
 
     for (size_t i = 0; good && i < value->len; i++)
-        good = hex_digit(value->text[i]) >= 0;
+        good = wr_hex_digit(value->text[i]) >= 0;
     if (!good) {
         WR_ROSTER_FAIL(reader, value,
                        "expected 64 or 32 hexadecimal digits, as `weir customer hash` prints");
         return;
     }
     for (size_t i = 0; i < WR_CUSTOMER_DIGEST_BYTES; i++)
-        text->digest[i] =
-            (unsigned char)(hex_digit(value->text[2 * i]) << 4 | hex_digit(value->text[2 * i + 1]));
+        text->digest[i] = (unsigned char)wr_hex_byte(value->text + 2 * i);
     text->has_digest = true;
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/arith.h"
+#include "base/hex.h"
 #include "base/hmac.h"
 #include "base/units.h"
 #include "meter/customers_parts.h"
@@ -130,8 +131,8 @@ void wr_webhook_sign(char out[WR_WEBHOOK_SIGNATURE_MAX], const char *secret, int
     wr_hmac_finish(&hmac, digest);
     explicit_bzero(&hmac, sizeof hmac);
     at = snprintf(out, WR_WEBHOOK_SIGNATURE_MAX, "t=%.*s,v1=", len - 1, moment);
-    for (size_t i = 0; i < WR_SHA256_BYTES; i++)
-        (void)snprintf(out + at + 2 * i, 3, "%02x", digest[i]);
+    wr_hex_write(out + at, digest, WR_SHA256_BYTES);
+    out[at + 2 * WR_SHA256_BYTES] = '\0';
 }
 
 /* ---- again ---------------------------------------------------------------------------------- */

@@ -25,27 +25,12 @@
 
 #include <string.h>
 
-static int hex_value(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    if (c >= 'A' && c <= 'F')
-        return c - 'A' + 10;
-    return -1;
-}
+#include "base/hex.h"
 
 /* The byte that is encoded at |p|, a '%'; -1: none. */
 static int encoded_byte(const char *p, const char *end)
 {
-    int high, low;
-
-    if (end - p < 3)
-        return -1;
-    high = hex_value(p[1]);
-    low = hex_value(p[2]);
-    return high < 0 || low < 0 ? -1 : high * 16 + low;
+    return end - p < 3 ? -1 : wr_hex_byte(p + 1);
 }
 
 size_t wr_segment_decode(struct weir_slice raw, char *out, size_t size)

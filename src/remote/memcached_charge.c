@@ -29,6 +29,7 @@
 #include "algo/period.h"
 #include "algo/window.h"
 #include "base/arith.h"
+#include "base/hex.h"
 #include "base/units.h"
 
 #define WORD_BYTES 128
@@ -63,15 +64,11 @@ static uint64_t amount(const struct wr_mc_charge *charge)
 size_t wr_mc_charge_key(const struct wr_mc_charge *charge, const char *prefix, uint64_t index,
                         char *out)
 {
-    static const char hex[] = "0123456789abcdef";
     const struct wr_remote_charge *asked = charge->asked;
     char tag[2 * WR_TAG_BYTES + 1];
     int len;
 
-    for (size_t i = 0; i < WR_TAG_BYTES; i++) {
-        tag[2 * i] = hex[asked->tag[i] >> 4];
-        tag[2 * i + 1] = hex[asked->tag[i] & 15];
-    }
+    wr_hex_write(tag, asked->tag, WR_TAG_BYTES);
     tag[sizeof tag - 1] = '\0';
     if (!wr_mc_is_count(&charge->limit))
         len = snprintf(out, WR_MC_KEY_MAX + 1, "%s:%s:%s", prefix, tag, asked->name);

@@ -22,13 +22,12 @@
 #include "algo/leasing.h"
 #include "algo/period.h"
 #include "algo/ticks.h"
+#include "base/hex.h"
 #include "remote/script_limit.h"
 
 #define FLAG_SHADOW 1U
 #define FLAG_COUNT_DENIED 2U
 #define FLAG_CALENDAR 4U
-
-static const char digits[] = "0123456789abcdef";
 
 static void put(struct wr_script_args *args, const void *bytes, size_t len)
 {
@@ -74,16 +73,14 @@ size_t wr_script_key(char *out, size_t size, const char *prefix,
     memcpy(out, prefix, prefix_len);
     out[at++] = ':';
     out[at++] = '{';
-    for (size_t i = 0; i < WR_TAG_BYTES; i++) {
-        out[at++] = digits[tag[i] >> 4];
-        out[at++] = digits[tag[i] & 15];
-    }
+    wr_hex_write(out + at, tag, WR_TAG_BYTES);
+    at += 2 * (size_t)WR_TAG_BYTES;
     out[at++] = '}';
     out[at++] = ':';
     memcpy(out + at, name, name_len);
     at += name_len;
     out[at++] = ':';
-    out[at++] = digits[charge->limit->algo & 15];
+    out[at++] = "0123456789abcdef"[charge->limit->algo & 15];
     return at;
 }
 
@@ -147,10 +144,9 @@ static void put_boundaries(struct wr_script_args *args, const struct wr_limit *l
 
 static void put_place(struct wr_script_args *args, uint64_t place)
 {
-    char text[16];
+    char text[WR_HEX_U64];
 
-    for (unsigned i = 0; i < sizeof text; i++)
-        text[i] = digits[place >> (60 - 4 * i) & 15];
+    wr_hex_write_u64(text, place);
     put(args, text, sizeof text);
 }
 

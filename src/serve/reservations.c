@@ -19,6 +19,7 @@
 #include <sys/random.h>
 #include <time.h>
 
+#include "base/hex.h"
 #include "base/ipaddr.h"
 #include "base/siphash.h"
 #include "lib/handle.h"
@@ -114,36 +115,13 @@ static uint64_t seal(const struct wr_reservations *table, uint64_t nonce)
     return wr_sip_finish(sip);
 }
 
-static void write_hex(char *out, uint64_t value)
-{
-    for (unsigned i = 0; i < 16; i++)
-        out[i] = "0123456789abcdef"[value >> (60 - 4 * i) & 15];
-}
-
-static bool read_hex(const char *text, uint64_t *value)
-{
-    *value = 0;
-    for (unsigned i = 0; i < 16; i++) {
-        char c = text[i];
-        unsigned digit;
-        if (c >= '0' && c <= '9')
-            digit = (unsigned)(c - '0');
-        else if (c >= 'a' && c <= 'f')
-            digit = (unsigned)(c - 'a') + 10;
-        else
-            return false;
-        *value = *value << 4 | digit;
-    }
-    return true;
-}
-
 /* Was |id| given out by this table? */
 static bool parse_id(const struct wr_reservations *table, const char *id, uint64_t *nonce)
 {
     uint64_t sealed;
 
-    return strnlen(id, WR_RESERVATION_ID + 1) == WR_RESERVATION_ID && read_hex(id, nonce) &&
-           read_hex(id + 16, &sealed) && sealed == seal(table, *nonce);
+    return strnlen(id, WR_RESERVATION_ID + 1) == WR_RESERVATION_ID && wr_hex_read_u64(id, nonce) &&
+           wr_hex_read_u64(id + WR_HEX_U64, &sealed) && sealed == seal(table, *nonce);
 }
 
 static struct stripe *stripe_of(struct wr_reservations *table, uint64_t nonce)
@@ -276,8 +254,8 @@ int wr_reservations_put(struct wr_reservations *table, struct wr_handle *handle,
                             .answer = *answer};
     (void)__atomic_add_fetch(&table->of[entry->caller], 1, __ATOMIC_RELAXED);
     (void)__atomic_add_fetch(&table->open, 1, __ATOMIC_RELAXED);
-    write_hex(id, nonce);
-    write_hex(id + 16, seal(table, nonce));
+    wr_hex_write_u64(id, nonce);
+    wr_hex_write_u64(id + WR_HEX_U64, seal(table, nonce));
     id[WR_RESERVATION_ID] = '\0';
     wr_handle_ref(handle); /* before another thread can find it */
     if (insert(table, entry, answer->decided_ns) == 0)

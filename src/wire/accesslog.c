@@ -28,6 +28,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/hex.h"
 #include "wire/logparser.h"
 
 bool wr_log_format_named(const char *name, enum wr_log_format *out)
@@ -191,15 +192,6 @@ static const char *closing_quote(const char *p, const char *end, bool *escaped)
     return p < end ? p : NULL;
 }
 
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
 /* How many bytes the escape at |p| takes, of those up to |end|; 0: it is none. nginx writes \xNN,
  * Apache \" \\ \n \t ... and \xnn. */
 static size_t read_escape(const char *p, const char *end, char *out)
@@ -207,8 +199,8 @@ static size_t read_escape(const char *p, const char *end, char *out)
     static const char from[] = "\"\\nrtvbf", to[] = "\"\\\n\r\t\v\b\f";
     const char *found;
 
-    if (end - p >= 4 && p[1] == 'x' && hex_digit(p[2]) >= 0 && hex_digit(p[3]) >= 0) {
-        *out = (char)(unsigned char)(hex_digit(p[2]) * 16 + hex_digit(p[3]));
+    if (end - p >= 4 && p[1] == 'x' && wr_hex_byte(p + 2) >= 0) {
+        *out = (char)wr_hex_byte(p + 2);
         return 4;
     }
     if (end - p < 2 || p[1] == '\0' || (found = strchr(from, p[1])) == NULL)

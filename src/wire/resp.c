@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "base/arith.h"
+#include "base/hex.h"
 
 #define NUMBER_LINE_MAX 32U /* bytes of "*N" or "$N" and its end; no valid number is longer */
 
@@ -157,14 +158,6 @@ static bool is_blank(char c)
     return c == ' ' || (c >= '\t' && c <= '\r') || c == '\0';
 }
 
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    c = (char)(c | 0x20);
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* What stands behind a backslash within double quotes. */
 static char unescape(struct line *line)
 {
@@ -174,9 +167,8 @@ static char unescape(struct line *line)
 
     if (found != NULL)
         return to[found - from];
-    if (c == 'x' && line->end - line->at >= 2 && hex_digit(line->at[0]) >= 0 &&
-        hex_digit(line->at[1]) >= 0) {
-        c = (char)(hex_digit(line->at[0]) * 16 + hex_digit(line->at[1]));
+    if (c == 'x' && line->end - line->at >= 2 && wr_hex_byte(line->at) >= 0) {
+        c = (char)wr_hex_byte(line->at);
         line->at += 2;
     }
     return c;
