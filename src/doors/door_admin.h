@@ -55,6 +55,11 @@ http_handler admin_customers_get, admin_customers_post, admin_customers_patch,
 
 http_handler admin_alerts_get, admin_alerts_retry; /* door_admin_alerts.c */
 
+/* GET /v1/keys of a quota that is billed, door_admin_billed.c: |key| is a customer's; |plan| -1: as
+ * it is his. http_job_answered was asked before. */
+void admin_billed_get(struct http_service *service, const struct wr_named_key *key, int plan,
+                      struct http_response *response);
+
 http_handler admin_metrics; /* door_admin_metrics.c */
 
 /* ---- members of a page: door_admin_words.c --------------------------------------------------- */
@@ -64,6 +69,9 @@ void admin_put_ms(struct wr_page *page, const char *key, int64_t ns);
 void admin_put_int(struct wr_page *page, const char *key, int64_t value);
 void admin_put_bool(struct wr_page *page, const char *key, bool value);
 void admin_put_name(struct wr_page *page, const char *key, const char *text); /* NULL: null */
+
+/* "id":… of a customer: a string, as readers of JSON keep 53 bits of a number. */
+void admin_put_id(struct wr_page *page, uint64_t id);
 
 /* "value":… of something that an operator may see. */
 void admin_put_clear(struct wr_page *page, struct weir_slice value);

@@ -117,7 +117,7 @@ static void put_customer(struct wr_page *page, const struct wr_policy *policy,
         return;
     }
     wr_page_open(page, '{');
-    admin_put_int(page, "id", (int64_t)customer->id);
+    admin_put_id(page, customer->id);
     admin_put_bool(page, "partner", (customer->flags & WR_CUSTOMER_PARTNER) != 0);
     admin_put_bool(page, "suspended", (customer->flags & WR_CUSTOMER_SUSPENDED) != 0);
     wr_page_close(page, '}');

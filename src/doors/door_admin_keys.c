@@ -148,20 +148,27 @@ static bool read_parts(struct admin_door *door, struct asked *asked, struct http
                   text_of(lacks));
 }
 
-/* A quota that is billed is in no slot that could be looked at or forgotten here: the cells and the
- * ledger have it, unless a store counts it for all nodes. */
-static bool is_in_slots(struct admin_door *door, struct asked *asked,
-                        struct http_response *response)
+static bool is_billed(const struct admin_door *door, const struct asked *asked)
 {
-    const struct wr_loop *loop = door->service.loop;
-    const struct wr_policy_limit *limit = wr_policy_limit(loop->handle->policy, asked->limit);
+    const struct wr_policy_quota *quota =
+        wr_policy_limit(door->service.loop->handle->policy, asked->limit)->quota;
 
-    return limit->quota == NULL || !limit->quota->exact || asked->plain.ptr != NULL ||
-           wr_asks_shares_limit(loop, asked->limit) ||
-           refuse(door, response,
-                  "this quota is counted in the ledger, which forgets nothing: GET "
-                  "/v1/usage?name=CUSTOMER says what is used of it",
-                  text_of("limit"));
+    return quota != NULL && quota->exact;
+}
+
+/* A quota that is billed counts customers, and no key that a program names. */
+static bool read_plain(struct admin_door *door, struct asked *asked, struct http_response *response)
+{
+    if (is_billed(door, asked))
+        return refuse(
+            door, response,
+            "this quota is billed, and counts customers alone: by=customer:ID, with an id "
+            "of /v1/customers",
+            text_of("key"));
+    if (asked->by_count > 0)
+        return refuse(door, response, "expected by or key, found both", text_of("key"));
+    wr_named_key_plain(&asked->key, asked->plain);
+    return true;
 }
 
 /* Which key of which limit? False: it is answered. */
@@ -170,15 +177,11 @@ static bool read_asked(struct admin_door *door, const struct wr_http_request *re
 {
     memset(asked, 0, sizeof *asked);
     if (!read_query(door, request, asked, response) || !find_limit(door, asked, response) ||
-        !is_in_slots(door, asked, response) || !find_plan(door, asked, response))
+        !find_plan(door, asked, response))
         return false;
     wr_named_key_begin(&asked->key, asked->limit);
-    if (asked->plain.ptr == NULL)
-        return read_parts(door, asked, response);
-    if (asked->by_count > 0)
-        return refuse(door, response, "expected by or key, found both", text_of("key"));
-    wr_named_key_plain(&asked->key, asked->plain);
-    return true;
+    return asked->plain.ptr == NULL ? read_parts(door, asked, response)
+                                    : read_plain(door, asked, response);
 }
 
 /* ---- answers -------------------------------------------------------------------------------- */
@@ -217,8 +220,14 @@ void admin_key_get(struct http_service *service, struct weir_slice peer,
     bool limited;
 
     (void)peer;
-    if (!read_asked(door, request, &asked, response))
+    if (http_job_answered(&door->jobs, service, response) ||
+        !read_asked(door, request, &asked, response))
         return;
+    if (is_billed(door, &asked) && !wr_asks_shares_limit(service->loop, asked.limit)) {
+        admin_billed_get(service, &asked.key, asked.plan_name.ptr != NULL ? (int)asked.plan : -1,
+                         response);
+        return;
+    }
     if (wr_asks_shares_limit(service->loop, asked.limit)) {
         if (!wr_asks_one(service->asks, &asked.key.selected, asked.plan, 0, &answer)) {
             response->waits = true;
@@ -251,6 +260,13 @@ void admin_key_delete(struct http_service *service, struct weir_slice peer,
     (void)peer;
     if (!read_asked(door, request, &asked, response))
         return;
+    if (is_billed(door, &asked)) {
+        http_problem(service, response, 409,
+                     "what is counted of this quota is billed, and is not forgotten: see "
+                     "/v1/usage?name=CUSTOMER; what should not count is settled with less",
+                     text_of("limit"));
+        return;
+    }
     result = wr_broker_forget(service->loop, &asked.key.selected);
     if (result == WEIR_EBUSY) {
         http_problem(service, response, 503, "a stopped process holds this key; try again",

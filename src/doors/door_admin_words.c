@@ -2,6 +2,8 @@
  *
  * Invariant: of a value that may be a secret no more than four bytes and a quarter are shown. Which
  * identity holds a secret the policy does not say, so all but "user" are taken to. */
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/units.h"
@@ -22,6 +24,14 @@ void admin_put_int(struct wr_page *page, const char *key, int64_t value)
 {
     wr_page_key(page, key);
     wr_page_int(page, value);
+}
+
+void admin_put_id(struct wr_page *page, uint64_t id)
+{
+    char text[24];
+
+    (void)snprintf(text, sizeof text, "%" PRIu64, id);
+    admin_put_name(page, "id", text);
 }
 
 void admin_put_bool(struct wr_page *page, const char *key, bool value)
@@ -86,7 +96,7 @@ static void put_customer(struct wr_page *page, struct weir_slice bytes)
     uint64_t id;
 
     memcpy(&id, bytes.ptr, sizeof id);
-    admin_put_int(page, "id", (int64_t)id);
+    admin_put_id(page, id);
 }
 
 static void put_part(struct wr_page *page, const struct wr_policy *policy,

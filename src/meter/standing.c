@@ -35,8 +35,8 @@ static bool add_up(void *context, const struct wr_report_line *line)
     return true;
 }
 
-static int stand(struct wr_database *database, const struct wr_policy_limit *limit, unsigned plan,
-                 const struct wr_customer *customer, int64_t now_ns, struct wr_standing *out)
+int wr_standing_of(struct wr_database *database, const struct wr_policy_limit *limit, unsigned plan,
+                   const struct wr_customer *customer, int64_t now_ns, struct wr_standing *out)
 {
     const struct wr_policy_quota *quota = limit->quota;
     const struct wr_civil civil = wr_standing_civil(quota, customer);
@@ -82,7 +82,7 @@ int wr_standing_each(struct wr_database *database, const struct wr_policy *polic
         int result;
         if (limit->quota == NULL || !limit->quota->exact)
             continue;
-        result = stand(database, limit, plan, customer, now_ns, &standing);
+        result = wr_standing_of(database, limit, plan, customer, now_ns, &standing);
         if (result != 0)
             return result;
         if (!each(context, &standing))

@@ -30,6 +30,10 @@ unsigned wr_standing_plan(const struct wr_policy *policy, const struct wr_custom
 struct wr_civil wr_standing_civil(const struct wr_policy_quota *quota,
                                   const struct wr_customer *customer);
 
+/* One quota that is counted by customer, under |plan|. 0 or an error of the database. */
+int wr_standing_of(struct wr_database *database, const struct wr_policy_limit *limit, unsigned plan,
+                   const struct wr_customer *customer, int64_t now_ns, struct wr_standing *out);
+
 /* Each quota that is counted by customer. Calls |each| until it returns false. 0 or an error of the
  * database. */
 int wr_standing_each(struct wr_database *database, const struct wr_policy *policy,

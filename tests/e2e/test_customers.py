@@ -312,11 +312,24 @@ def test_bad_requests(shop, method, target, body, status):
     assert shop.admin("GET", "/v1/customers").json()["customers"][0]["name"] == "there"
 
 
-def test_a_billed_quota_is_no_key(shop):
-    """It is not said to be unlimited, nor forgotten."""
-    for method in "GET", "DELETE":
-        reply = shop.admin(method, f"/v1/keys?limit=daily&by=customer:42")
-        assert (reply.status, reply.json()["member"]) == (400, "limit") and "/v1/usage?name=" in reply.json()["detail"]
+def test_a_key_of_a_billed_quota(shop):
+    """What is used of it is told by the customer's own plan, and never forgotten."""
+    key = shop.customer("create", "acme", "--plan", "pro", "--key").strip()
+    shop.knows(key, "pro")
+    shop.get(key, cost=103)
+    number = described(shop.admin("GET", "/v1/customers?name=acme"), "/v1/customers", "get")["customer"]["id"]
+    assert shop.admin("POST", "/v1/explain", {"ip": "192.0.2.1", "path": "/", "headers": {"X-Api-Key": key}}).json()["customer"]["id"] == number
+    told = described(shop.admin("GET", f"/v1/keys?limit=daily&by=customer:{number}"), "/v1/keys", "get")
+    assert told["key"] == [{"part": "customer", "id": number}]
+    assert (told["plan"], told["unlimited"], told["capacity"], told["used"], told["remaining"]) == ("pro", False, 100, 103, 0)
+    assert told["next_ms"] == 0 < told["reset_ms"]  # the ceiling is at 120
+    told = shop.admin("GET", f"/v1/keys?limit=daily&by=customer:{number}&plan=free").json()
+    assert (told["plan"], told["capacity"], told["used"]) == ("free", 10, 103) and told["next_ms"] > 0
+    reply = shop.admin("DELETE", f"/v1/keys?limit=daily&by=customer:{number}")
+    assert "is billed" in described(reply, "/v1/keys", "delete")["detail"] and reply.status == 409
+    for method, key, status in ("GET", "by=customer:42", 404), ("GET", "key=acme", 400), ("DELETE", "key=acme", 400):
+        assert shop.admin(method, f"/v1/keys?limit=daily&{key}").status == status
+    assert shop.admin("GET", f"/v1/keys?limit=daily&by=customer:{number}").json()["used"] == 103
 
 
 def test_a_callers_own_usage(shop):
