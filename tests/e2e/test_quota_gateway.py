@@ -123,7 +123,7 @@ def test_workers_killed_under_load(site):
     threads = [threading.Thread(target=ask) for _ in range(3)]
     for thread in threads:
         thread.start()
-    for _ in range(20):
+    for _ in range(100):
         before = len(admitted)
         wait_for("some more", lambda: len(admitted) > before + 20)
         for pid in shop.gate.workers():
