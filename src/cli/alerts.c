@@ -30,7 +30,19 @@ struct arguments {
     const char *policy, *action, *name;
     int state; /* -1: any */
     bool json, all, help;
+    bool complained; /* it was said what is wrong */
 };
+
+static bool complain(struct arguments *a)
+{
+    (void)fprintf(
+        stderr,
+        "weir alerts: --state: expected claiming, waiting, sent, dead, elsewhere, told or "
+        "refused, found \"%s\"\n",
+        optarg);
+    a->complained = true;
+    return false;
+}
 
 static bool parse(struct arguments *a, int argc, char **argv)
 {
@@ -51,11 +63,12 @@ static bool parse(struct arguments *a, int argc, char **argv)
             a->all = true;
         else if (option == 'h')
             a->help = true;
-        else if (option == 's' &&
-                 wr_alert_state_of((struct weir_slice){optarg, strlen(optarg)}, &state))
+        else if (option != 's')
+            return false;
+        else if (wr_alert_state_of((struct weir_slice){optarg, strlen(optarg)}, &state))
             a->state = (int)state;
         else
-            return false;
+            return complain(a);
     }
     if (optind < argc)
         a->action = argv[optind++];
@@ -83,7 +96,8 @@ static void print_line(const struct wr_alert *a)
         (void)printf("%u%% of %s: %" PRIu64 " of %" PRId64, a->percent, a->quota, a->used,
                      a->limit);
     if (a->tries > 0)
-        (void)printf("; %u tries failed: %s", a->tries, a->error);
+        (void)printf("; %u %s failed%s%s", a->tries, a->tries == 1 ? "try" : "tries",
+                     a->error[0] != '\0' ? ", the last: " : "", a->error);
     if (a->tries > 0 && a->state == WR_ALERT_WAITING)
         (void)printf("; next %s", wr_moment_words(a->next_ns, next, sizeof next));
     (void)putchar('\n');
@@ -159,7 +173,8 @@ int wr_cmd_alerts(int argc, char **argv)
     int status = 1;
 
     if (!parse(&a, argc, argv) || (!a.help && !is_action(&a))) {
-        (void)fputs(usage, stderr);
+        if (!a.complained)
+            (void)fputs(usage, stderr);
         return 2;
     }
     if (a.help)

@@ -31,6 +31,9 @@ int wr_book_recover(const char *path);
 /* Say on standard error that |command| failed for |result|; returns the exit status. */
 int wr_book_fail(const struct wr_book *book, const char *command, int result);
 
+/* Say on standard error what is wrong with the file at |path|, once with its name. */
+void wr_book_print_fault(const char *path, const char *text);
+
 void wr_book_print_customer(const struct wr_book *book, const struct wr_customer *customer);
 void wr_book_print_key(const struct wr_customer_key *key);
 void wr_book_print_audit(const struct wr_audit *audit);

@@ -33,6 +33,14 @@ static bool load_policy(struct wr_book *book, const char *path)
     return ok;
 }
 
+void wr_book_print_fault(const char *path, const char *text)
+{
+    if (strncmp(text, path, strlen(path)) == 0) /* as faults have it mostly */
+        (void)fprintf(stderr, "%s\n", text);
+    else
+        (void)fprintf(stderr, "%s: %s\n", path, text);
+}
+
 /* One that was lost is not made again in silence. */
 static bool open_database(struct wr_book *book, bool write)
 {
@@ -47,7 +55,7 @@ static bool open_database(struct wr_book *book, bool write)
         return true;
     if (fault.disk == WR_DISK_MISSING && !wr_database_may_begin(directory))
         (void)wr_fault_set_missing(&fault, file);
-    (void)fprintf(stderr, "%s: %s\n", file, fault.text);
+    wr_book_print_fault(file, fault.text);
     return false;
 }
 
@@ -88,7 +96,7 @@ int wr_book_recover(const char *path)
             (void)fprintf(stderr, "%s: it is there; one that is damaged weir serve sets aside\n",
                           file);
         else if (wr_database_open(&book.database, &options, &fault) != 0)
-            (void)fprintf(stderr, "%s: %s\n", file, fault.text);
+            wr_book_print_fault(file, fault.text);
         else
             status = printf("%s: begun anew; weir serve puts into it whom customers.map knows, and "
                             "what they use\n",

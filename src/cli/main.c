@@ -51,6 +51,16 @@ static int cmd_help(int argc, char **argv)
     return 0;
 }
 
+/* What getopt complains as. */
+static char **named(char **argv)
+{
+    static char program[32];
+
+    (void)snprintf(program, sizeof program, "weir %s", argv[0]);
+    argv[0] = program;
+    return argv;
+}
+
 int main(int argc, char **argv)
 {
     const char *name = argc > 1 ? argv[1] : "";
@@ -61,7 +71,7 @@ int main(int argc, char **argv)
         name = "version";
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
         if (strcmp(name, commands[i].name) == 0)
-            return commands[i].run(argc - 1, argv + 1);
+            return commands[i].run(argc - 1, named(argv + 1));
     if (*name != '\0')
         (void)fprintf(stderr, "weir: no command \"%s\"\n", name);
     print_usage(stderr);

@@ -7,7 +7,7 @@
 
 #include "cli/commands.h"
 #include "cli/customer.h"
-#include "cli/usage_store.h"
+#include "cli/usage_verify.h"
 #include "meter/standing.h"
 #include "policy/rate.h"
 
@@ -30,7 +30,8 @@ static const char usage[] =
     "      --top N          who used most\n"
     "      --quota NAME     of this quota alone\n"
     "      --tenant TEXT    of this tenant's customers alone\n"
-    "      --csv            comma-separated, with a first line of names (RFC 4180)\n"
+    "      --csv            comma-separated, with a first line of names (RFC 4180); a text that a\n"
+    "                       spreadsheet would take for a formula gets an apostrophe\n"
     "  -j, --json           JSON\n"
     "      --verify         is the ledger sound, and what the cells of this host say? With\n"
     "                       DATABASEs of other nodes: their sums as well, and of shared quotas\n"
@@ -50,20 +51,27 @@ struct arguments {
     int name_count;
     struct wr_report_filter filter;
     bool dated, days, windows, top, verify, help;
+    bool complained; /* it was said what is wrong */
     enum shape shape;
 };
+
+/* Say what is wrong. */
+static bool complain(struct arguments *a, const char *option, const char *expected)
+{
+    (void)fprintf(stderr, "weir usage: %s: expected %s, found \"%s\"\n", option, expected, optarg);
+    a->complained = true;
+    return false;
+}
 
 static bool read_span(struct arguments *a, int option)
 {
     const struct weir_slice text = {optarg, strlen(optarg)};
     int32_t day;
 
-    if (!wr_date_read(text, option == MONTH, &day)) {
-        (void)fprintf(stderr, "weir usage: expected %s, found \"%s\"\n",
-                      option == MONTH ? "a month such as 2026-11" : "a day such as 2026-11-30",
-                      optarg);
-        return false;
-    }
+    if (!wr_date_read(text, option == MONTH, &day))
+        return option == MONTH
+                   ? complain(a, "--month", "a month such as 2026-11")
+                   : complain(a, option == FROM ? "--from" : "--to", "a day such as 2026-11-30");
     a->dated = true;
     if (option != TO)
         a->filter.first = day;
@@ -74,10 +82,18 @@ static bool read_span(struct arguments *a, int option)
     return true;
 }
 
-static bool take(struct arguments *a, int option)
+static bool read_top(struct arguments *a)
 {
+    const struct weir_slice text = {optarg, strlen(optarg)};
     size_t at;
 
+    a->top = true;
+    return (wr_count_parse(text, 1000000, &a->filter.most, &at) == NULL && a->filter.most > 0) ||
+           complain(a, "--top", "how many customers, 1 to 1000000");
+}
+
+static bool take(struct arguments *a, int option)
+{
     if (option == 'c')
         a->policy = optarg;
     else if (option == 'j')
@@ -99,14 +115,30 @@ static bool take(struct arguments *a, int option)
     else if (option == VERIFY)
         a->verify = true;
     else if (option == TOP)
-        return a->top = true, wr_count_parse((struct weir_slice){optarg, strlen(optarg)}, 1000000,
-                                             &a->filter.most, &at) == NULL &&
-                                  a->filter.most > 0;
+        return read_top(a);
     else if (option == MONTH || option == FROM || option == TO)
         return read_span(a, option);
     else
         return false;
     return true;
+}
+
+/* Do the arguments go together? */
+static bool is_whole(struct arguments *a)
+{
+    const char *wrong = NULL;
+
+    if (a->days + a->windows + a->top + a->verify > 1)
+        wrong = "expected one of --days, --windows or --over, --top and --verify, found several";
+    else if (!a->verify && a->name_count > 1)
+        wrong = "expected one NAME, found several";
+    else if (a->filter.first > a->filter.last)
+        wrong = "expected --from before --to, or on the same day";
+    if (wrong == NULL)
+        return true;
+    (void)fprintf(stderr, "weir usage: %s\n", wrong);
+    a->complained = true;
+    return false;
 }
 
 static bool parse(struct arguments *a, int argc, char **argv)
@@ -134,7 +166,7 @@ static bool parse(struct arguments *a, int argc, char **argv)
             return false;
     a->names = argv + optind;
     a->name_count = argc - optind;
-    return a->days + a->windows + a->top + a->verify <= 1 && (a->verify || a->name_count <= 1);
+    return is_whole(a);
 }
 
 /* ---- lines ----------------------------------------------------------------------------------- */
@@ -271,10 +303,72 @@ static int print_standings(struct wr_book *book, const struct arguments *a,
     return end_report(book, &p, result);
 }
 
+/* ---- names ------------------------------------------------------------------------------------
+ */
+
+struct search {
+    const char *name;
+    bool found;
+};
+
+static bool is_quota(void *context, const struct wr_report_quota *quota)
+{
+    struct search *search = context;
+
+    search->found = strcmp(search->name, quota->name) == 0;
+    return !search->found;
+}
+
+static bool is_anybody(void *context, const struct wr_customer *customer)
+{
+    (void)customer;
+    ((struct search *)context)->found = true;
+    return false;
+}
+
+/* Of the policy, or of one before that the ledger remembers. */
+static int find_quota(struct wr_book *book, struct search *search)
+{
+    for (size_t i = 0; i < wr_policy_limit_count(book->policy); i++) {
+        const struct wr_policy_limit *limit = wr_policy_limit(book->policy, i);
+        if (limit->quota != NULL && limit->quota->exact && strcmp(limit->name, search->name) == 0)
+            search->found = true;
+    }
+    return search->found ? 0 : wr_report_quotas(book->database, is_quota, search);
+}
+
+static bool not_found(const char *option, const char *what, const char *name)
+{
+    (void)fprintf(stderr, "weir usage: %s: there is no %s \"%s\"\n", option, what, name);
+    return false;
+}
+
+/* A slip in a name is no report of nothing. */
+static bool is_known(struct wr_book *book, const struct arguments *a)
+{
+    const struct wr_customer_filter of_tenant = {
+        .tenant = a->filter.tenant, .with_ended = true, .most = 1};
+    struct search quota = {.name = a->filter.quota}, tenant = {.name = a->filter.tenant};
+    int result = 0;
+
+    if (quota.name != NULL)
+        result = find_quota(book, &quota);
+    if (result == 0 && tenant.name != NULL)
+        result = wr_customers_each(book->database, &of_tenant, is_anybody, &tenant);
+    if (result != 0)
+        return wr_book_fail(book, "usage", result) == 0;
+    if (quota.name != NULL && !quota.found)
+        return not_found("--quota", "quota by customer called", quota.name);
+    return tenant.name == NULL || tenant.found ||
+           not_found("--tenant", "customer of a tenant called", tenant.name);
+}
+
 static int report(struct wr_book *book, struct arguments *a)
 {
     struct wr_customer customer;
 
+    if (!is_known(book, a))
+        return 1;
     a->filter.now_ns = book->now_ns;
     if (a->name_count == 1) {
         int result = wr_customer_find(book->database, a->names[0], &customer);
@@ -287,136 +381,6 @@ static int report(struct wr_book *book, struct arguments *a)
     return print_report(book, a);
 }
 
-/* ---- verify ---------------------------------------------------------------------------------- */
-
-static void say(void *context, const char *text)
-{
-    (void)fprintf(stderr, "%s: %s\n", (const char *)context, text);
-}
-
-static struct wr_database *open_other(const char *path)
-{
-    const struct wr_database_options options = {.path = path, .read_only = true};
-    struct wr_database *database;
-    struct wr_fault fault;
-
-    if (wr_database_open(&database, &options, &fault) == 0)
-        return database;
-    (void)fprintf(stderr, "%s: %s\n", path, fault.text);
-    return NULL;
-}
-
-static int fail_other(struct wr_database *database, const char *path)
-{
-    (void)fprintf(stderr, "%s: %s\n", path, wr_database_fault(database)->text);
-    return 1;
-}
-
-/* databases[at], opened from |path|, is of nodes that none before it is of? */
-static bool is_of_others(struct wr_database *const *databases, int at, const char *path)
-{
-    char node[128];
-
-    for (int i = 0; i < at; i++) {
-        if (databases[i] == NULL)
-            continue;
-        if (wr_verify_same_node(databases[at], databases[i], node, sizeof node) != 0)
-            return fail_other(databases[at], path) == 0;
-        if (node[0] == '\0')
-            continue;
-        (void)fprintf(stderr,
-                      "%s: it is of node %s, as one before it is: the same database, or a copy. It "
-                      "is left out\n",
-                      path, node);
-        return false;
-    }
-    return true;
-}
-
-/* The ledger of another node at databases[at]. */
-static int verify_other(struct wr_database **databases, int at, char *path, struct wr_verify *sums)
-{
-    uint64_t repeated;
-
-    databases[at] = open_other(path);
-    if (databases[at] == NULL)
-        return 1;
-    if (!is_of_others(databases, at, path)) {
-        wr_database_close(databases[at]);
-        databases[at] = NULL;
-        return 1;
-    }
-    if (wr_verify_database(databases[at], sums, say, path) != 0 ||
-        wr_verify_repeated(databases[at], databases, (size_t)at, &repeated) != 0)
-        return fail_other(databases[at], path);
-    sums->customers -= repeated;
-    return 0;
-}
-
-/* This node's ledger and cells, then the ledgers of the others, which are left open. */
-static int verify_ledgers(struct wr_book *book, const struct arguments *a,
-                          struct wr_database **databases, struct wr_verify *sums)
-{
-    struct wr_verify cells = {.windows = 0};
-    void *where = (void *)(uintptr_t)book->customers->directory;
-    int result = wr_verify_database(book->database, sums, say, where), status = 0;
-
-    if (result == 0)
-        result = wr_verify_cells(book->database, book->customers->directory, &cells, say, where);
-    sums->wrong += cells.wrong; /* the same units, seen from the other side */
-    if (result != 0)
-        status = wr_book_fail(book, "usage", result);
-    databases[0] = book->database;
-    for (int i = 0; i < a->name_count; i++)
-        status |= verify_other(databases, i + 1, a->names[i], sums);
-    return status;
-}
-
-static void print_verified(const struct arguments *a, const struct wr_verify *sums,
-                           const struct wr_store_sums *store, bool sound)
-{
-    if (a->shape == JSON) {
-        (void)printf("{\"windows\":%" PRIu64 ",\"customers\":%" PRIu64 ",\"nodes\":%" PRIu64
-                     ",\"used\":%" PRIu64 ",\"over\":%" PRIu64,
-                     sums->windows, sums->customers, sums->nodes, sums->used, sums->over);
-        if (store->asked)
-            (void)printf(",\"store\":{\"windows\":%" PRIu64 ",\"counted\":%" PRIu64
-                         ",\"ledgers\":%" PRIu64 ",\"fewer\":%" PRIu64 ",\"more\":%" PRIu64 "}",
-                         store->windows, store->counted, store->ledgers, store->fewer, store->more);
-        (void)printf(",\"wrong\":%" PRIu64 "}\n", sums->wrong);
-        return;
-    }
-    (void)printf("%s: %" PRIu64 " windows of %" PRIu64 " customers on %" PRIu64
-                 " nodes; used %" PRIu64 ", overage %" PRIu64 "; %" PRIu64 " wrong\n",
-                 sound ? "sound" : "NOT SOUND", sums->windows, sums->customers, sums->nodes,
-                 sums->used, sums->over, sums->wrong);
-    if (store->asked)
-        (void)printf("store: %" PRIu64 " windows of now; it counts %" PRIu64
-                     ", the ledgers %" PRIu64 ": %" PRIu64 " fewer, %" PRIu64 " more\n",
-                     store->windows, store->counted, store->ledgers, store->fewer, store->more);
-}
-
-static int verify(struct wr_book *book, const struct arguments *a)
-{
-    struct wr_database **databases = calloc((size_t)a->name_count + 1, sizeof databases[0]);
-    struct wr_store_sums store = {.asked = false};
-    struct wr_verify sums = {.windows = 0};
-    int status;
-
-    if (databases == NULL)
-        return wr_book_fail(book, "usage", WEIR_ENOMEM);
-    status = verify_ledgers(book, a, databases, &sums);
-    if (status == 0 && !wr_usage_store_verify(book, databases, (size_t)a->name_count + 1, &store))
-        status = 1;
-    sums.wrong += store.wrong;
-    print_verified(a, &sums, &store, sums.wrong == 0 && status == 0);
-    for (int i = 0; i < a->name_count; i++)
-        if (databases[i + 1] != NULL)
-            wr_database_close(databases[i + 1]);
-    free(databases);
-    return sums.wrong == 0 ? status : 1;
-}
-
 int wr_cmd_usage(int argc, char **argv)
 {
     struct arguments a;
@@ -424,13 +388,15 @@ int wr_cmd_usage(int argc, char **argv)
     int status = 1;
 
     if (!parse(&a, argc, argv)) {
-        (void)fputs(usage, stderr);
+        if (!a.complained)
+            (void)fputs(usage, stderr);
         return 2;
     }
     if (a.help)
         return fputs(usage, stdout) == EOF;
     if (wr_book_open(&book, a.policy, false))
-        status = a.verify ? verify(&book, &a) : report(&book, &a);
+        status = a.verify ? wr_usage_verify(&book, a.names, a.name_count, a.shape == JSON)
+                          : report(&book, &a);
     wr_book_close(&book);
     return fflush(stdout) == 0 ? status : 1;
 }

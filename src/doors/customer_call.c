@@ -140,7 +140,11 @@ bool customer_call_query(struct customer_call *call, struct http_service *servic
     while (wr_query_next(&query, &name, &value))
         if (!read_parameter(call, name, value))
             return refuse(service, response, "no such parameter, or not such a value", name);
-    return query.error == NULL || refuse(service, response, query.error, name);
+    if (query.error != NULL)
+        return refuse(service, response, query.error, name);
+    return call->first <= call->last ||
+           refuse(service, response, "expected a day that is not after that of to",
+                  (struct weir_slice){"from", 4});
 }
 
 static bool read_trial(struct customer_call *call, const struct wr_customer_body *body,

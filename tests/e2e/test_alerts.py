@@ -1,7 +1,9 @@
 """Alerts of quotas: each threshold told once, by log, metric and a signed POST, over restarts and kill -9, whatever the
 receiver does."""
+import re
 import signal
 import socket
+import subprocess
 
 import pytest
 
@@ -126,6 +128,8 @@ def test_what_is_not_taken_is_sent_again(make, receiver, answer, error):
     sent(shop, 50)
     shop.daemon.event("the webhook takes events again")
     assert len({r["event"] for r in receiver.requests}) == 1
+    listed = subprocess.run([shop.weir, "alerts", "-c", shop.policy, "list"], capture_output=True, text=True, timeout=60).stdout
+    assert re.search(r"; (1 try|\d+ tries) failed\n", listed), listed  # what failed before is no reason any more
 
 
 def test_one_that_is_down(make, receiver):

@@ -194,9 +194,31 @@ def test_bad_orders(shop):
         assert said in shop.customer(*arguments, status=1), arguments
     for arguments in ([], ["frobnicate"], ["show"], ["list", "--frob"], ["show", "a", "b", "c"]):
         assert "usage: weir customer" in shop.customer(*arguments, status=2)
-    for arguments in (["--month", "2026-13"], ["--from", "2026-02-30"], ["--top", "0"], ["--days", "--windows"], ["a", "b"]):
-        shop.command("usage", *arguments, status=2)
-    assert "no such customer" in shop.command("usage", "nobody", status=1)
+    assert "weir customer: unrecognized option" in shop.customer("list", "--frob", status=2)
+
+
+BAD_REPORTS = [  # and the exit status
+    (["--month", "2026-13"], 2, '--month: expected a month such as 2026-11, found "2026-13"'),
+    (["--from", "2026-02-30"], 2, '--from: expected a day such as'), (["--to", "soon"], 2, '--to: expected a day'),
+    (["--top", "0"], 2, '--top: expected how many customers'), (["--top", "x"], 2, 'found "x"'),
+    (["--days", "--windows"], 2, "expected one of --days"), (["a", "b"], 2, "expected one NAME"),
+    (["--from", "2026-11-30", "--to", "2026-11-01"], 2, "--from before --to"), (["nobody"], 1, "no such customer"),
+    (["--quota", "nope"], 1, 'no quota by customer called "nope"'), (["--quota", "per-ip"], 1, "no quota by customer"),
+    (["--tenant", "nope"], 1, 'no customer of a tenant called "nope"'),
+    (["--verify", "nofile"], 1, "nofile: there is no such file\n"),
+]
+
+
+def test_bad_reports(shop):
+    """Each says what is wrong, and nothing else."""
+    for arguments, status, said in BAD_REPORTS:
+        told = shop.command("usage", *arguments, status=status)
+        assert said in told and len(told.splitlines()) == 1, arguments
+    done = subprocess.run([shop.weir, "usage", "-c", shop.policy, "--verify", "nofile"], capture_output=True, text=True, timeout=60)
+    assert done.stdout.startswith("NOT VERIFIED: ")
+    assert "weir usage: unrecognized option" in shop.command("usage", "--frob", status=2)
+    assert 'weir alerts: --state: expected claiming, ' in shop.command("alerts", "list", "--state", "frob", status=2)
+    assert shop.command("usage", "--quota", "daily") == ""
 
 
 def test_no_room(shop):
@@ -301,7 +323,7 @@ def test_pages_of_customers(shop):
     ("PATCH", "/v1/customers?name=nobody", {"plan": "pro"}, 404), ("PATCH", "/v1/customers?nmae=x", {}, 400),
     ("DELETE", "/v1/customers?name=nobody", None, 404), ("GET", "/v1/customers?name=nobody", None, 404),
     ("GET", "/v1/customers?limit=0", None, 400), ("GET", "/v1/usage?month=2026-13", None, 400),
-    ("GET", "/v1/usage?by=year", None, 400), ("GET", "/v1/usage?name=%00", None, 400),
+    ("GET", "/v1/usage?by=year", None, 400), ("GET", "/v1/usage?from=2026-11-30&to=2026-11-01", None, 400), ("GET", "/v1/usage?name=%00", None, 400),
     ("DELETE", "/v1/customers/keys?name=there&id=ffffffff", None, 404),
 ])
 def test_bad_requests(shop, method, target, body, status):
