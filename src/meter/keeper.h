@@ -40,8 +40,9 @@ struct wr_keeper_options {
 int wr_keeper_start(struct wr_keeper **out, const struct wr_keeper_options *options,
                     struct wr_diag *diag);
 
-/* Read what |policy|, which has customers, names for the keeper: its file of customers. |diag| has
- * what is wrong. */
+/* Read what |policy|, which has customers, names for the keeper: its file of customers; and whether
+ * what is in its directory fits: files of usage, and keys that others have. Nothing is made or
+ * changed. |diag| has what is wrong. */
 void wr_keeper_check(const struct wr_policy *policy, struct wr_diag *diag);
 
 /* Another policy. In two steps, so that a reload is all or nothing: look whether it can be taken,

@@ -9,6 +9,7 @@
 #include "meter/keeper.h"
 #include "policy/customers.h"
 #include "policy/quota.h"
+#include "store/usage.h"
 
 static void copy_plans(struct wr_keeper_config *config, const struct wr_policy *policy)
 {
@@ -97,12 +98,52 @@ int wr_keeper_config_new(struct wr_keeper_config **out, const struct wr_policy *
     return result;
 }
 
+/* A file of usage of other windows. What cannot be read is the daemon's to say. */
+static void check_usage(const struct wr_keeper_config *config, const struct wr_kept *kept,
+                        struct wr_diag *diag)
+{
+    char path[sizeof config->directory + sizeof kept->name + 8];
+    const struct wr_usage_options options = {
+        .path = path, .name = kept->name, .per = kept->civil.per, .must_exist = true};
+    struct wr_usage *usage;
+    struct wr_diag quiet;
+    int result;
+
+    (void)snprintf(path, sizeof path, "%s/%s.usage", config->directory, kept->name);
+    wr_diag_init(&quiet, NULL);
+    result = wr_usage_open(&usage, &options, &quiet);
+    if (result == WEIR_EFORMAT)
+        wr_diag_add(diag, WR_ERROR, 0, 0, "quota %s: %s", kept->name,
+                    quiet.kept > 0 ? quiet.items[0].text : weir_strerror(result));
+    if (result == 0)
+        wr_usage_close(usage);
+}
+
+/* Keys of the customers' file, beside a database that is there. It is only read. */
+static void check_roster(const struct wr_keeper_config *config, struct wr_diag *diag)
+{
+    char path[sizeof config->directory + sizeof WR_DATABASE_NAME + 1];
+    const struct wr_database_options options = {.path = path, .read_only = true};
+    struct wr_database *database;
+    struct wr_fault fault;
+
+    (void)snprintf(path, sizeof path, "%s/%s", config->directory, WR_DATABASE_NAME);
+    if (config->roster == NULL || wr_database_open(&database, &options, &fault) != 0)
+        return;
+    (void)wr_roster_check(config->roster, database, diag);
+    wr_database_close(database);
+}
+
 void wr_keeper_check(const struct wr_policy *policy, struct wr_diag *diag)
 {
     struct wr_keeper_config *config;
 
-    if (wr_keeper_config_new(&config, policy, diag) == 0)
-        wr_keeper_config_free(config);
+    if (wr_keeper_config_new(&config, policy, diag) != 0)
+        return;
+    for (size_t i = 0; i < config->quota_count; i++)
+        check_usage(config, &config->quota[i], diag);
+    check_roster(config, diag);
+    wr_keeper_config_free(config);
 }
 
 void wr_keeper_config_free(struct wr_keeper_config *config)

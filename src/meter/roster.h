@@ -40,6 +40,11 @@ int wr_roster_load_text(struct wr_roster **out, const char *text, size_t len,
                         const struct wr_roster_names *names, struct wr_diag *diag);
 void wr_roster_free(struct wr_roster *roster);
 
+/* Which of its keys lead to somebody else, who would keep them? Those are errors in |diag|. Only
+ * reads; wr_roster_apply finds the rest. 0 or an error of the database. */
+int wr_roster_check(const struct wr_roster *roster, struct wr_database *database,
+                    struct wr_diag *diag);
+
 struct wr_roster_done {
     uint64_t created, changed, ended; /* customers */
 };

@@ -271,3 +271,66 @@ int wr_roster_apply(const struct wr_roster *roster, struct wr_database *database
         *done = (struct wr_roster_done){0};
     return result;
 }
+
+/* ---- beforehand ----------------------------------------------------------------------------- */
+
+/* Was the key given by a file before? 1, 0, or an error. */
+static int is_of_file(struct wr_database *database, const unsigned char *digest)
+{
+    sqlite3_stmt *statement =
+        wr_database_statement(database, "SELECT from_file FROM key WHERE digest = ?1");
+    int result, is = 0;
+
+    if (statement != NULL)
+        (void)sqlite3_bind_blob(statement, 1, digest, WR_CUSTOMER_DIGEST_BYTES, SQLITE_STATIC);
+    result = wr_database_step(database, statement);
+    if (result == 1) {
+        is = sqlite3_column_int(statement, 0) != 0;
+        (void)sqlite3_reset(statement);
+    }
+    return result < 0 ? result : is;
+}
+
+/* Will |owner|, who has the key, lose it to |entry|? He does if the file does not have him any
+ * more, or had given him the key. 1, 0, or an error. */
+static int gives_way(const struct wr_roster *roster, struct wr_database *database,
+                     const struct wr_customer *owner, const struct wr_roster_key *key)
+{
+    const struct weir_slice name = {owner->name, strlen(owner->name)};
+
+    if (owner->from_file && wr_table_find(&roster->names, WR_ROSTER_NAME, name) == NULL)
+        return 1;
+    return owner->from_file ? is_of_file(database, key->key.digest) : 0;
+}
+
+static int check_key(const struct wr_roster *roster, struct wr_database *database,
+                     const struct wr_roster_entry *entry, const struct wr_roster_key *key,
+                     struct wr_diag *diag)
+{
+    struct wr_customer owner;
+    int result = wr_customer_of_key(database, key->key.digest, &owner);
+
+    if (result == WEIR_ENOENT || (result == 0 && strcmp(owner.name, entry->name) == 0))
+        return 0;
+    if (result == 0)
+        result = gives_way(roster, database, &owner, key);
+    if (result == 0)
+        wr_diag_add(diag, WR_ERROR, key->line, key->column,
+                    "this key leads to another customer, %s", owner.name);
+    return result < 0 ? result : 0;
+}
+
+int wr_roster_check(const struct wr_roster *roster, struct wr_database *database,
+                    struct wr_diag *diag)
+{
+    const char *another = diag->another;
+    int result = 0;
+
+    diag->another = roster->path;
+    for (size_t i = 0; result == 0 && i < roster->count; i++)
+        for (size_t k = 0; result == 0 && k < roster->entries[i].key_count; k++)
+            result =
+                check_key(roster, database, &roster->entries[i], &roster->entries[i].keys[k], diag);
+    diag->another = another;
+    return result;
+}

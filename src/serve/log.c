@@ -252,26 +252,43 @@ void wr_log_lines(enum wr_log_level level, const char *event, const char *text)
 /* Of the first line of |text|. */
 static bool is_warning(const char *text)
 {
-    const char *word = strstr(text, ": warning: ");
+    const char *word = strstr(text, ": warning: "), *error = strstr(text, ": error: ");
 
-    return word != NULL && (size_t)(word - text) < strcspn(text, "\n");
+    return word != NULL && (size_t)(word - text) < strcspn(text, "\n") &&
+           (error == NULL || word < error);
+}
+
+/* The line after the first of |text|. */
+static const char *next_line(const char *text)
+{
+    text += strcspn(text, "\n");
+    return *text == '\n' ? text + 1 : text;
+}
+
+void wr_log_findings(const char *event, const char *text)
+{
+    for (; *text != '\0'; text = next_line(text)) {
+        bool warning = is_warning(text);
+        wr_log(warning ? WR_LOG_WARNING : WR_LOG_ERROR, warning ? "policy warning" : event,
+               wr_log_slice("reason", (struct weir_slice){text, strcspn(text, "\n")}));
+    }
+}
+
+void wr_log_first_error(const char *text, char *out, size_t size)
+{
+    const char *line = text;
+
+    while (*line != '\0' && is_warning(line))
+        line = next_line(line);
+    if (*line == '\0')
+        line = text;
+    (void)snprintf(out, size, "%.*s", (int)strcspn(line, "\n"), line);
 }
 
 void wr_log_say(const char *text)
 {
-    char line[WR_LOG_LINE_MAX];
-
-    if (!log_json) {
+    if (log_json)
+        wr_log_findings("start failed", text);
+    else
         (void)fputs(text, stderr);
-        return;
-    }
-    for (size_t len; *text != '\0'; text += len + (text[len] == '\n')) {
-        len = strcspn(text, "\n");
-        (void)snprintf(line, sizeof line, "%.*s", (int)(len < sizeof line ? len : sizeof line - 1),
-                       text);
-        if (is_warning(line))
-            wr_log_lines(WR_LOG_WARNING, "policy warning", line);
-        else
-            wr_log_lines(WR_LOG_ERROR, "start failed", line);
-    }
 }

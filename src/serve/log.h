@@ -67,6 +67,13 @@ static inline struct wr_log_value wr_log_bool(const char *name, bool value)
 /* An event for each line of |text|, which is its `reason`. */
 void wr_log_lines(enum wr_log_level level, const char *event, const char *text);
 
+/* The same for lines about a policy: of level error and called |event|; those that are warnings are
+ * policy warnings. */
+void wr_log_findings(const char *event, const char *text);
+
+/* The first line of |text| that is no warning; where all are, the first. Terminated at its end. */
+void wr_log_first_error(const char *text, char *out, size_t size);
+
 /* |text|, lines that say what is wrong with a policy or why there is no start: as it is, or where
  * lines are JSON an event for each, of level warning where the line says so. */
 void wr_log_say(const char *text);

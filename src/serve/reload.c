@@ -137,17 +137,6 @@ static void warn_of_counts(const struct wr_policy *before, const struct wr_polic
             warn_of_count(is->kind, before, wr_policy_limit(after, i));
 }
 
-/* The first line of |errors|. */
-static void first_line(const char *errors, char *out, size_t size)
-{
-    size_t len = strcspn(errors, "\n");
-
-    if (len >= size)
-        len = size - 1;
-    memcpy(out, errors, len);
-    out[len] = '\0';
-}
-
 static void apply(struct wr_server *server, struct reload *reload)
 {
     struct wr_handle *before = server->current;
@@ -181,12 +170,12 @@ static void refuse(struct wr_server *server, struct reload *reload, int result)
     if (reload->errors[0] == '\0')
         (void)snprintf(reload->errors, reload->size, "%s: error: %s\n", server->options.policy_path,
                        weir_strerror(result));
-    first_line(reload->errors, line, sizeof line);
+    wr_log_first_error(reload->errors, line, sizeof line);
     (void)pthread_mutex_lock(&server->state_mutex);
     server->reloads_refused++;
     memcpy(server->refused, line, sizeof line);
     (void)pthread_mutex_unlock(&server->state_mutex);
-    wr_log_lines(WR_LOG_ERROR, "reload refused, the old policy stays", reload->errors);
+    wr_log_findings("reload refused, the old policy stays", reload->errors);
     for (size_t i = 0; i < server->sockets.count; i++)
         wr_tls_free(reload->tls[i]);
     wr_keeping_drop(&reload->keeping);

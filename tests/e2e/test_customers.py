@@ -260,6 +260,33 @@ def test_no_room_for_what_a_file_says(shop):
     wait_for("it is told", lambda: "customers.map is full" in shop.admin("GET", "/readyz").json()["detail"])
 
 
+def test_check_knows_what_a_reload_refuses(shop):
+    """What lies in the directory already: counts of other windows, keys of others. And warnings are none of the errors."""
+    shop.customer("create", "acme", "--plan", "free", "--value", "k-1")
+    good = shop.policy.read_text()
+    shop.policy.write_text(good.replace("per: day", "per: week"))
+    assert "error: quota daily: " in (said := checked(shop)) and "other windows (day, week, month)" in said
+    (shop.folder / "customers.yaml").write_text(
+        "version: 1\ncustomers:\n- {name: best, plan: pro, keys: [{identity: api_key, value: k-1}]}\n")
+    shop.policy.write_text(good.replace("directory: customers,", "directory: customers, file: customers.yaml, confirm_upgrade: "
+                                        '{url: "http://127.0.0.1:1/", secret: 0123456789abcdef},'))
+    said = checked(shop)
+    assert "customers.yaml:3:" in said and "error: this key leads to another customer, acme\n" in said
+    shop.daemon.signal(signal.SIGHUP)
+    refused = shop.daemon.event("reload refused, the old policy stays")
+    assert "leads to another customer, acme" in refused["reason"] and refused["level"] == "error"
+    wait_for("the warning", lambda: any(e["event"] == "policy warning" and e["level"] == "warning" and "over http://" in e["reason"]
+                                        for e in list(shop.daemon.events)))
+    assert not any("warning: " in e["reason"] for e in list(shop.daemon.events) if e["event"].startswith("reload refused"))
+    assert "leads to another customer" in shop.admin("GET", "/readyz").json()["detail"]
+
+
+def checked(shop):
+    done = subprocess.run([shop.weir, "check", "-q", shop.policy], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1, done.stdout
+    return done.stderr
+
+
 def test_a_policy_without_customers(weir, shop):
     shop.policy.write_text("version: 1\nlimits: [{name: a, by: [ip], rate: 1/s}]\n")
     assert "no section customers" in shop.customer("list", status=1)

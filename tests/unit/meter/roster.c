@@ -309,9 +309,51 @@ static void all_or_nothing(void **state)
                      WEIR_EPOLICY);
     assert_int_equal(diag.errors, 1);
     assert_int_equal(diag.items[0].line, 7);
-    assert_non_null(strstr(diag.items[0].text, "another customer"));
+    assert_non_null(strstr(diag.items[0].text, "another customer, acme"));
     assert_int_equal(ask(database, "SELECT count(*) FROM customer"), 1);
     assert_int_equal(done.created, 0);
+}
+
+static size_t looked_at(const char *customers)
+{
+    char text[1000];
+    struct wr_roster *roster;
+
+    (void)snprintf(text, sizeof text, "version: 1\ncustomers:\n%s", customers);
+    roster = load(text);
+    assert_int_equal(wr_roster_check(roster, database, &diag), 0);
+    wr_roster_free(roster);
+    return diag.errors;
+}
+
+/* What a look beforehand says is what comes of it. */
+static void looks_before(void **state)
+{
+    const struct wr_customer initech = make_customer(database, "initech", "free");
+
+    (void)state;
+    assert_int_equal(
+        wr_customer_add_key(database, initech.id, slice("user"), slice("y"), &somebody, NULL), 0);
+    assert_int_equal(apply("- {name: acme, plan: free, keys: [{identity: user, value: x}]}\n"
+                           "- {name: globex, plan: free}\n"),
+                     0);
+    /* A key moves within the file, or from who is not in it any more. */
+    assert_int_equal(
+        looked_at("- {name: acme, plan: free}\n"
+                  "- {name: globex, plan: free, keys: [{identity: user, value: x}]}\n"),
+        0);
+    assert_int_equal(
+        looked_at("- {name: globex, plan: free, keys: [{identity: user, value: x}]}\n"), 0);
+    assert_int_equal(
+        looked_at("- {name: globex, plan: free}\n"
+                  "- {name: initech, plan: free, keys: [{identity: user, value: y}]}\n"),
+        0);
+    /* One that somebody was given by hand does not. */
+    assert_int_equal(
+        looked_at("- {name: globex, plan: free, keys: [{identity: user, value: y}]}\n"), 1);
+    assert_int_equal(diag.items[0].line, 3);
+    assert_string_equal(diag.items[0].text, "this key leads to another customer, initech");
+    assert_int_equal(ask(database, "SELECT count(*) FROM customer"), 3);
 }
 
 static void no_room(void **state)
@@ -362,6 +404,7 @@ int main(void)
         TEST(by_hand_stays),
         TEST(takes_over),
         TEST(all_or_nothing),
+        TEST(looks_before),
         TEST(no_room),
         TEST(by_digest),
     };

@@ -98,10 +98,28 @@ static void test_what_does_not_fit_is_cut_inside_a_value(void **state)
     }
 }
 
+static void first_error(const char *text, const char *expected)
+{
+    char line[64];
+
+    wr_log_first_error(text, line, sizeof line);
+    assert_string_equal(line, expected);
+}
+
+static void test_the_first_error(void **state)
+{
+    (void)state;
+    first_error("p:1:2: warning: w\np:3:4: error: e\np:5: error: f\n", "p:3:4: error: e");
+    first_error("p: error: about : warning: lights\n", "p: error: about : warning: lights");
+    first_error("p:1:2: warning: w\np:3:4: warning: v", "p:1:2: warning: w");
+    first_error("", "");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_text),
+        cmocka_unit_test(test_the_first_error),
         cmocka_unit_test(test_json),
         cmocka_unit_test(test_what_others_wrote),
         cmocka_unit_test(test_what_does_not_fit_is_cut_inside_a_value),
