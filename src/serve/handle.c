@@ -90,8 +90,6 @@ static int check_host(const struct wr_handle *handle, const char *path, char *er
     wr_diag_init(diag, path);
     wr_host_check(handle->policy, diag);
     wrong = diag->errors;
-    if (wrong > 0)
-        used = 0; /* the first line is to be an error: why it is refused */
     (void)wr_diag_format(diag, errors + used, size - used);
     free(diag);
     return wrong > 0 ? WEIR_EIO : 0;
