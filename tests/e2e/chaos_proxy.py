@@ -21,6 +21,7 @@ class ChaosProxy:
         self.swallow = False
         self.refuse = False
         self.accepted = 0
+        self.delayed = 0  # chunks that wait, now
         self.pairs = []
         self.lock = threading.Lock()
         self.listener = socket.create_server(at, backlog=128)
@@ -53,7 +54,7 @@ class ChaosProxy:
         try:
             while data := source.recv(CHUNK):
                 if self.delay:
-                    time.sleep(self.delay)
+                    self._wait()
                 while self.swallow:
                     time.sleep(0.01)
                     if source.fileno() < 0:
@@ -66,6 +67,15 @@ class ChaosProxy:
                     end.shutdown(socket.SHUT_RDWR)
                 except OSError:
                     pass
+
+    def _wait(self):
+        with self.lock:
+            self.delayed += 1
+        try:
+            time.sleep(self.delay)
+        finally:
+            with self.lock:
+                self.delayed -= 1
 
     def _take(self):
         with self.lock:

@@ -139,7 +139,8 @@ class Redis(Server):
         return []
 
     def defaults(self):
-        return ["--save", "", "--appendonly", "no"]
+        """Without the 5 s that a primary waits for more replicas before it serves the first one."""
+        return ["--save", "", "--appendonly", "no", "--repl-diskless-sync-delay", "0"]
 
     def answers(self):
         try:
@@ -207,10 +208,21 @@ class Driver:
         """Until it decides without loss again."""
         return self.wait_until("decisions again", lambda s: s["gone"] == 0 and s["allowed"] + s["refused"] > 0)
 
-    def over(self, run_ms):
-        """Of a driver that stays: how many were allowed, once its calls have ended."""
-        self.wait_until("the end of the calls", lambda s: s["ms"] > run_ms + 1000 and not (s["allowed"] + s["refused"] + s["gone"]))
+    def no_more(self):
+        """Calls, from now on."""
+        self.process.send_signal(signal.SIGINT)
+
+    def over(self):
+        """Of a driver that stays: how many were allowed, once the last calls have ended."""
+        self.no_more()
+        ends = self.slices()[-1]["ms"] + 1000
+        self.wait_until("the end of the calls", lambda s: s["ms"] > ends and not (s["allowed"] + s["refused"] + s["gone"]))
         return sum(s["allowed"] for s in self.slices())
+
+    def finish(self):
+        """The last event, after the calls that are under way."""
+        self.no_more()
+        return self.wait()
 
     def wait(self, timeout=120):
         """The last event."""
@@ -336,12 +348,20 @@ class Scripted:
 
 
 class Sentinel(Redis):
-    """One that watches |primary| as the master "main", with |quorum| others."""
+    """One that watches |primary| as the master "main", with |quorum| others. It says and asks in fractions of a second
+    what others say and ask every 1, 2 and 10 s."""
 
     def __init__(self, primary, quorum, *lines):
         self.lines = [f"sentinel monitor main 127.0.0.1 {primary.port} {quorum}",
                       "sentinel down-after-milliseconds main 1000", "sentinel failover-timeout main 6000", *lines]
         super().__init__()
+
+    def start(self):
+        super().start()
+        try:
+            self("SENTINEL", "DEBUG", "INFO-PERIOD", 1000, "ASK-PERIOD", 200, "PUBLISH-PERIOD", 500)
+        except RuntimeError:
+            pass  # it has a password, or is older than 7.0: it takes its time
 
     def head(self):
         conf = pathlib.Path(self.directory) / "sentinel.conf"

@@ -8,13 +8,31 @@ import pytest
 from redis_servers import DEADLINE_MS, SLACK_US, Cluster, Driver, Fake, Redis, Scripted, drive, free_port, need, used
 from serving import DEADLINE, wait_for
 from shared_nodes import Nodes, all_at_once, policy
+from together import Together
 
 LONGEST_US = DEADLINE_MS * 1000 + SLACK_US
 MANY = 10_000_000
+at_once = Together()
+
+
+@pytest.fixture(scope="module")
+def shared():
+    need("redis-server")
+    with Cluster() as cluster:
+        yield cluster
 
 
 @pytest.fixture
-def cluster():
+def cluster(shared):
+    """As it was when it was made; for those that leave every slot where it is and every node alive."""
+    for node in shared.primaries:
+        for words in (["FLUSHALL"], ["SCRIPT", "FLUSH"], ["CONFIG", "RESETSTAT"]):
+            node(*words)
+    return shared
+
+
+@pytest.fixture
+def own_cluster():
     need("redis-server")
     with Cluster() as cluster:
         yield cluster
@@ -80,27 +98,29 @@ def test_a_leaky_bucket_is_not_filled_by_who_is_refused_elsewhere(weir, tmp_path
         assert left["leaky"] >= 496 and left["window"] == 495, left  # of a queue of 500 and the one that is served
 
 
-def test_a_slot_migrates_under_load(build, cluster):
+def test_a_slot_migrates_under_load(build, own_cluster):
+    cluster = own_cluster
     number = cluster.key_of(0)
     slot = cluster.slot(number)
-    with load(build, cluster, number, "--charges", 2, "--run-ms", 8000, deadline_ms=5000) as driver:
+    with load(build, cluster, number, "--charges", 2, deadline_ms=5000) as driver:
         driver.healthy()
         a, b, c = cluster.primaries
         for source, target in ((a, b), (b, c), (c, a)):
             for _ in cluster.move(slot, source, target):
                 time.sleep(0.1)
         driver.healthy()
-        end = driver.wait()
+        end = driver.finish()
     assert all(sum(node.errors(code) for node in cluster.primaries) > 0 for code in ("ASK", "MOVED"))
     assert end["gone"] == 0
     assert [cluster.count(number, limit) for limit in range(2)] == [end["allowed"]] * 2
 
 
-def test_a_migration_that_takes_long_with_a_key_on_either_side(build, cluster):
+def test_a_migration_that_takes_long_with_a_key_on_either_side(build, own_cluster):
     """Commands over both keys get TRYAGAIN until it is over: they are asked one by one meanwhile."""
+    cluster = own_cluster
     number = cluster.key_of(0)
     a, b, _ = cluster.primaries
-    with load(build, cluster, number, "--charges", 2, "--run-ms", 6000, deadline_ms=5000) as driver:
+    with load(build, cluster, number, "--charges", 2, deadline_ms=5000) as driver:
         driver.healthy()
         steps = cluster.move(cluster.slot(number), a, b)
         assert [next(steps), next(steps)] == ["open", "key"]
@@ -108,13 +128,15 @@ def test_a_migration_that_takes_long_with_a_key_on_either_side(build, cluster):
         driver.healthy()
         for _ in steps:
             pass
-        end = driver.wait()
+        driver.healthy()
+        end = driver.finish()
     assert sum(node.errors("TRYAGAIN") for node in cluster.primaries) > 0
     assert end["gone"] == 0
     assert [cluster.count(number, limit) for limit in range(2)] == [end["allowed"]] * 2
 
 
-def test_a_primary_killed_its_replica_takes_over_and_the_others_go_on(build, cluster):
+def test_a_primary_killed_its_replica_takes_over_and_the_others_go_on(build, own_cluster):
+    cluster = own_cluster
     there, elsewhere = cluster.key_of(0), cluster.key_of(1)
     first, second = (load(build, cluster, number, deadline_ms=2000) for number in (there, elsewhere))
     try:
@@ -136,7 +158,8 @@ def test_a_primary_killed_its_replica_takes_over_and_the_others_go_on(build, clu
     assert abs(counted - allowed) < 400
 
 
-def test_a_primary_without_a_replica_killed_and_restarted(build, cluster):
+def test_a_primary_without_a_replica_killed_and_restarted(build, own_cluster):
+    cluster = own_cluster
     number = cluster.key_of(2)
     with load(build, cluster, number) as driver:
         driver.healthy()
@@ -165,9 +188,10 @@ class Down:
         return b"-CLUSTERDOWN The cluster is down\r\n" if words[0].startswith("EVAL") else b"+OK\r\n"
 
 
+@at_once
 def test_a_node_that_is_down_is_not_well_because_it_says_the_slots(build):
     down = Down()
-    with down.server, Driver(build, "--kind", "cluster", "--address", f"127.0.0.1:{down.server.port}", "--run-ms", 3000,
+    with down.server, Driver(build, "--kind", "cluster", "--address", f"127.0.0.1:{down.server.port}", "--run-ms", 60_000,
                              "--rate", 50, "--stay", deadline_ms=5000) as driver:
         driver.wait_until("it is down", lambda s: s["busy"] > 0 and not s["reachable"])
         first = len(driver.slices())
@@ -176,13 +200,15 @@ def test_a_node_that_is_down_is_not_well_because_it_says_the_slots(build):
         down.state = "ok"
         infos = down.infos
         wait_for("it was asked again", lambda: down.infos > infos + 1)
+        driver.no_more()
         driver.wait_until("nobody asks", lambda s: s["gone"] == 0)
         asked = [s for s in driver.slices()[first:] if s["gone"] > 0]
         assert asked and not any(s["reachable"] for s in asked)
         driver.wait_until("it is well", lambda s: s["reachable"])
 
 
-def test_slots_that_nobody_has_cost_no_deadline(build, cluster):
+def test_slots_that_nobody_has_cost_no_deadline(build, own_cluster):
+    cluster = own_cluster
     number, elsewhere = cluster.key_of(0), cluster.key_of(1)
     slot, a = cluster.slot(number), cluster.primaries[0]
     for node in cluster.nodes():
@@ -205,17 +231,19 @@ def test_slots_that_nobody_has_cost_no_deadline(build, cluster):
 
 
 def test_scripts_flushed_on_every_primary(build, cluster):
-    with Driver(build, *cluster.at(), "--run-ms", 2500, "--in-flight", 64, "--keys", 30, "--units", MANY,
+    with Driver(build, *cluster.at(), "--run-ms", 60_000, "--in-flight", 64, "--keys", 30, "--units", MANY,
                 deadline_ms=5000) as driver:
         driver.healthy()
         for _ in range(10):
             for node in cluster.primaries:
                 node("SCRIPT", "FLUSH")
             time.sleep(0.05)
-        assert driver.wait()["gone"] == 0
+        driver.healthy()
+        assert driver.finish()["gone"] == 0
         assert all(node.errors("NOSCRIPT") > 0 for node in cluster.primaries)
 
 
+@at_once
 def test_no_node_of_it_at_all(build):
     end = drive(build, "--kind", "cluster", "--address", f"127.0.0.1:{free_port()}", "--run-ms", 1200, "--rate", 300)
     assert end["allowed"] == 0 and end["breaker"] > 200
@@ -235,6 +263,7 @@ def refused_at_once(end):
     assert end["reachable"] is False
 
 
+@at_once
 def test_a_redis_that_is_no_cluster(build):
     with Redis() as redis:
         end = drive(build, "--kind", "cluster", "--address", f"127.0.0.1:{redis.port}", "--run-ms", 1500, "--rate", 500)
@@ -243,6 +272,7 @@ def test_a_redis_that_is_no_cluster(build):
 
 
 @pytest.mark.parametrize("answer", [b"*0\r\n", b"*1\r\n*3\r\n:1\r\n:99999\r\n:-5\r\n", b":7\r\n"])
+@at_once
 def test_slots_that_make_no_sense(build, answer):
     with Fake(answer, each=True) as fake:
         end = drive(build, "--kind", "cluster", "--address", f"127.0.0.1:{fake.port}", "--run-ms", 1500, "--rate", 500)

@@ -5,9 +5,11 @@ import pytest
 
 from redis_servers import DEADLINE_MS, SLACK_US, Driver, Fake, Redis, Sentinel, drive, free_port, need, used
 from serving import wait_for
+from together import Together
 
 LONGEST_US = DEADLINE_MS * 1000 + SLACK_US
 MANY = 10_000_000
+at_once = Together()
 
 
 class Fleet:
@@ -16,6 +18,7 @@ class Fleet:
         try:
             self.primary = self.add(Redis())
             self.replica = self.add(Redis("--replicaof", "127.0.0.1", str(self.primary.port)))
+            wait_for("the replica follows", self.follows)  # then sentinels find it as they ask for the first time
             self.sentinels = [self.add(Sentinel(self.primary, 2, *sentinel_lines)) for _ in range(3)]
         except BaseException:
             self.close()
@@ -28,8 +31,11 @@ class Fleet:
     def settled(self):
         wait_for("sentinels know each other and the replica", lambda: all(
             {"num-other-sentinels": "2", "num-slaves": "1"}.items() <= self.master(s).items() for s in self.sentinels))
-        wait_for("the replica follows", lambda: "master_link_status:up" in self.replica("INFO", "replication"))
+        wait_for("the replica follows", self.follows)
         return self
+
+    def follows(self):
+        return "master_link_status:up" in self.replica("INFO", "replication")
 
     @staticmethod
     def master(sentinel):
@@ -126,6 +132,7 @@ def test_sentinels_with_a_password_of_their_own(build):
         assert end["allowed"] == 10
 
 
+@at_once
 def test_no_sentinel_at_all_costs_no_deadline(build):
     where = ["--kind", "sentinel", "--master", "main", "--address", f"127.0.0.1:{free_port()}"]
     end = drive(build, *where, "--run-ms", 1200, "--rate", 300)
@@ -150,6 +157,7 @@ def test_under_valgrind(build, fleet):
 
 @pytest.mark.parametrize("answer", [b"*3\r\n:1\r\n:99999999999999999\r\n:-5\r\n", b"*0\r\n", b":7\r\n",
                                     b"*4\r\n$2\r\nip\r\n$1\r\nx\r\n$4\r\nport\r\n$2\r\n-1\r\n"])
+@at_once
 def test_sentinels_that_talk_nonsense(build, answer):
     with Fake(answer, each=True) as first, Fake(answer, each=True) as second:
         end = drive(build, "--kind", "sentinel", "--master", "main", "--address", f"127.0.0.1:{first.port}",
@@ -159,6 +167,7 @@ def test_sentinels_that_talk_nonsense(build, answer):
     assert "an answer that makes no sense" in end["detail"]
 
 
+@at_once
 def test_a_sentinel_that_does_not_answer(build):
     with Fake(b"+OK\r\n", each=True, answers=1) as fake:
         end = drive(build, "--kind", "sentinel", "--master", "main", "--address", f"127.0.0.1:{fake.port}",

@@ -9,8 +9,10 @@ import pytest
 from chaos_proxy import ChaosProxy
 from serving import wait_for
 from redis_servers import DEADLINE_MS, SLACK_US, Driver, Fake, Redis, drive, free_port, members, need, used
+from together import Together
 
 LONGEST_US = DEADLINE_MS * 1000 + SLACK_US
+at_once = Together(redis=lambda: Redis())
 
 
 @pytest.fixture
@@ -86,7 +88,7 @@ def test_killed_and_restarted_empty(build, redis):
 
 
 def test_stopped_for_longer_than_the_deadline_counts_nothing_twice(build, redis):
-    with Driver(build, *at(redis), "--run-ms", 6000, "--in-flight", 32, "--rate", 1000, "--units", 10_000_000,
+    with Driver(build, *at(redis), "--run-ms", 60_000, "--in-flight", 32, "--rate", 1000, "--units", 10_000_000,
                 "--stay") as driver:
         driver.healthy()
         redis.signal(signal.SIGSTOP)
@@ -95,17 +97,18 @@ def test_stopped_for_longer_than_the_deadline_counts_nothing_twice(build, redis)
         redis.signal(signal.SIGCONT)
         driver.healthy()
         # What it decided after its callers had gone was given back: the store counts what was allowed.
-        late_ones_are_given_back(build, redis, driver, 6000)
+        late_ones_are_given_back(build, redis, driver)
         assert max(s["slowest_us"] for s in driver.slices()) < LONGEST_US
 
 
 def test_scripts_flushed_under_load(build, redis):
-    with Driver(build, *at(redis), "--run-ms", 3000, "--in-flight", 64, "--units", 10_000_000, deadline_ms=5000) as driver:
+    with Driver(build, *at(redis), "--run-ms", 60_000, "--in-flight", 64, "--units", 10_000_000, deadline_ms=5000) as driver:
         driver.healthy()
         for _ in range(20):
             redis("SCRIPT", "FLUSH")
             time.sleep(0.05)
-        end = driver.wait()
+        driver.healthy()
+        end = driver.finish()
     assert end["gone"] == 0
     assert used(build, 10_000_000, *at(redis)) == end["allowed"]
 
@@ -185,6 +188,7 @@ def test_its_name_is_seen_and_nodes_are_counted(build, redis):
             driver.close()
 
 
+@at_once
 def test_who_starts_alone_does_not_divide_by_one(build, redis):
     """The driver's policy says three nodes. Others may be about to start: they are believed in for a while."""
     with Driver(build, *at(redis), "--run-ms", 60_000, "--rate", 20) as driver:
@@ -211,6 +215,7 @@ def restored(redis):
 
 
 @pytest.mark.parametrize("how", [emptied, restored])
+@at_once
 def test_a_store_that_forgot_the_nodes_does_not_count_from_one(build, redis, how):
     """Nine nodes, eight of them of the test's own. Not all have been seen again when the store has been for 5 s."""
     def mark():
@@ -232,6 +237,7 @@ def test_a_store_that_forgot_the_nodes_does_not_count_from_one(build, redis, how
         driver.wait_until("the mark is gone", lambda s: s["nodes"] <= 3)  # 3: what its policy says
 
 
+@at_once
 def test_the_mark_of_a_new_set_ends(build, redis):
     with Driver(build, *at(redis), "--run-ms", 120_000, "--rate", 20):
         wait_for("it is counted", lambda: members(redis))
@@ -249,6 +255,7 @@ def test_a_replica_is_busy_until_it_is_a_primary(build, redis):
         driver.healthy()
 
 
+@at_once
 def test_no_server_at_all(build):
     end = drive(build, "--address", f"127.0.0.1:{free_port()}", "--run-ms", 1500, "--rate", 500)
     assert end["allowed"] == 0 and end["gone"] > 300
@@ -264,6 +271,7 @@ OK = b"+OK\r\n"
     b"HTTP/1.1 400 Bad Request\r\n\r\n", b"", b"\0" * 100, OK * 50, b"$-7\r\n", b"*-9\r\n", b"$99999999999999999999\r\n",
     b"*2147483647\r\n", b"*1\r\n" * 12 + b":1\r\n", b":12345678901234567890\r\n", b"-\r\n", b"-ERR\r\n", b"*0\r\n" * 2,
     OK * 2 + b"*1\r\n:1\r\n", OK * 2 + b"*3\r\n:1\r\n$-1\r\n*0\r\n", OK * 2 + b"*2\r\n:-1\r\n:5\r\n"])
+@at_once
 def test_a_server_that_talks_nonsense(build, answer):
     with Fake(answer) as fake:
         end = drive(build, *at(fake), "--run-ms", 500, "--rate", 200, "--in-flight", 4)
@@ -282,6 +290,7 @@ def test_a_name_with_addresses_of_which_one_listens(build, redis):
     assert drive(build, "--address", f"localhost:{redis.port}", "--calls", 5, deadline_ms=5000)["allowed"] == 5
 
 
+@at_once
 def test_a_name_that_is_none(build):
     end = drive(build, "--address", "no-such-host.invalid:6379", "--run-ms", 600, "--rate", 100)
     assert end["allowed"] == 0 and end["reachable"] is False
@@ -309,7 +318,7 @@ def through(build, proxy, *args, deadline_ms=DEADLINE_MS):
 
 
 def test_slower_than_the_deadline(build, redis, proxy):
-    with through(build, proxy, "--run-ms", 7000, "--stay") as driver:
+    with through(build, proxy, "--stay") as driver:
         driver.healthy()
         proxy.delay = 0.5
         driver.wait_until("timeouts", lambda s: s["timeout"] > 0)
@@ -317,25 +326,27 @@ def test_slower_than_the_deadline(build, redis, proxy):
         proxy.delay = 0
         driver.healthy()
         assert max(s["slowest_us"] for s in driver.slices()) < LONGEST_US
-        late_ones_are_given_back(build, redis, driver, 7000)
+        wait_for("nothing is on its way", lambda: not proxy.delayed)
+        late_ones_are_given_back(build, redis, driver)
 
 
-def late_ones_are_given_back(build, redis, driver, run_ms):
+def late_ones_are_given_back(build, redis, driver):
     """What was taken by answers that came too late: nobody is told when it is there again."""
-    allowed = driver.over(run_ms)
+    allowed = driver.over()
     wait_for(f"{allowed} in use", lambda: used(build, 10_000_000, *at(redis)) == allowed)
 
 
 def test_stalled_again_before_the_answers_of_the_first_time_are_in(build, redis, proxy):
     """What is on its way on a connection then takes 3 s, each way; a new connection is not so slow meanwhile."""
-    with through(build, proxy, "--run-ms", 8000, "--stay") as driver:
+    with through(build, proxy, "--stay") as driver:
         for _ in range(3):
             driver.healthy()
             proxy.delay = 3
             driver.wait_until("the breaker", lambda s: s["breaker"] > 0)
             proxy.delay = 0
         driver.healthy()
-        late_ones_are_given_back(build, redis, driver, 8000)
+        wait_for("nothing is on its way", lambda: not proxy.delayed)
+        late_ones_are_given_back(build, redis, driver)
 
 
 def test_a_cable_pulled_out(build, proxy):
@@ -351,14 +362,14 @@ def test_a_cable_pulled_out(build, proxy):
 
 @pytest.mark.parametrize("how", ["reset", "half_close"])
 def test_connections_broken_again_and_again(build, redis, proxy, how):
-    with through(build, proxy, "--run-ms", 8000) as driver:
+    with through(build, proxy) as driver:
         for _ in range(5):
             driver.healthy()
             getattr(proxy, how)()
             driver.wait_until("loss or none", lambda s: True)
         driver.healthy()
         assert max(s["slowest_us"] for s in driver.slices()) < LONGEST_US
-        end = driver.wait()
+        end = driver.finish()
     # Never fewer than were allowed; more by what was under way when it broke, and is not asked again.
     assert 0 <= used(build, 10_000_000, *at(redis)) - end["allowed"] <= 5 * 16
 

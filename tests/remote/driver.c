@@ -1,5 +1,6 @@
 /* driver.c - calls at a store through its backend, for tests: so many in flight, until so many are
- * done or so long has passed. Prints a line of JSON every tenth of a second and one at the end.
+ * done or so long has passed, or until SIGINT. Prints a line of JSON every tenth of a second and one
+ * at the end.
  *
  *   remote_driver --kind redis --address 127.0.0.1:6379 --calls 1000 --in-flight 64 --units 100 */
 #include <getopt.h>
@@ -53,7 +54,7 @@ struct tally {
 };
 
 static const char *arena_path;
-static uv_signal_t terminated;
+static uv_signal_t terminated, interrupted;
 static struct wr_backend backend;
 static struct wr_limit limit;
 static struct slot slots[IN_FLIGHT_MAX];
@@ -102,6 +103,7 @@ static void end(void)
     backend.ops->close(backend.context);
     uv_close((uv_handle_t *)&slicer, NULL);
     uv_close((uv_handle_t *)&pacer, NULL);
+    uv_close((uv_handle_t *)&interrupted, NULL);
     if (option.store.kind == WR_STORE_RING)
         uv_close((uv_handle_t *)&terminated, NULL);
 }
@@ -234,6 +236,14 @@ static void on_terminated(uv_signal_t *signal, int number)
     (void)number;
     option.stay = true;
     backend.ops->leave(backend.context, on_left, NULL);
+}
+
+/* SIGINT: no more calls. What is under way is waited for. */
+static void on_interrupted(uv_signal_t *signal, int number)
+{
+    (void)signal;
+    (void)number;
+    option.calls = 0;
 }
 
 static bool sees_enough(void)
@@ -469,6 +479,8 @@ int main(int argc, char **argv)
         (void)uv_signal_init(&loop, &terminated);
         (void)uv_signal_start(&terminated, on_terminated, SIGTERM);
     }
+    (void)uv_signal_init(&loop, &interrupted);
+    (void)uv_signal_start(&interrupted, on_interrupted, SIGINT);
     started_ns = uv_hrtime();
     (void)uv_timer_init(&loop, &slicer);
     (void)uv_timer_init(&loop, &pacer);
