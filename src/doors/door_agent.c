@@ -23,7 +23,6 @@
  * of a cluster would hold up all of a worker's requests. */
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/arith.h"
 #include "base/hex.h"
@@ -33,9 +32,9 @@
 #include "serve/asks.h"
 #include "serve/bad_input.h"
 #include "serve/broker.h"
-#include "serve/conn.h"
 #include "serve/refused.h"
 #include "serve/reservations.h"
+#include "serve/stream_door.h"
 #include "wire/agent.h"
 
 #define WAITING_MAX 512U           /* of a loop */
@@ -43,10 +42,11 @@
 #define SLOW_NS (10 * WR_NS_PER_S) /* for a frame to come whole, or output to be taken */
 
 struct door {
+    struct wr_stream_door stream;
     struct wr_loop *loop;
-    struct wr_acceptor *acceptor;
     unsigned waiting; /* of all sessions */
 };
+WR_STREAM_DOOR(struct door);
 
 struct session {
     struct wr_conn *conn;
@@ -298,6 +298,15 @@ static void on_closed(void *context)
 
 /* ---- the door ------------------------------------------------------------------------------ */
 
+static void close_idle(void *context, struct wr_conn *conn)
+{
+    struct session *session = context;
+
+    session->ending = true;
+    if (session->count == 0)
+        wr_conn_close(conn);
+}
+
 static int open_door(struct wr_loop *loop, int fd, const struct wr_listener *listener, void **out)
 {
     static const struct wr_conn_events events = {on_read, NULL, on_closed};
@@ -312,49 +321,13 @@ static int open_door(struct wr_loop *loop, int fd, const struct wr_listener *lis
                    .message_ns = SLOW_NS},
         .metrics = WR_DOOR_AGENT,
     };
-    int result;
 
-    *out = NULL;
-    if (door == NULL) {
-        (void)close(fd);
-        return WEIR_ENOMEM;
+    if (door != NULL) {
+        door->stream.end = close_idle;
+        door->loop = loop;
     }
-    door->loop = loop;
-    result = wr_acceptor_open(&door->acceptor, loop, fd, listener, &options);
-    if (result != 0)
-        free(door);
-    else
-        *out = door;
-    return result;
+    return wr_stream_door_open(loop, fd, listener, &options, out);
 }
 
-static void close_idle(void *context, struct wr_conn *conn)
-{
-    struct session *session = context;
-
-    session->ending = true;
-    if (session->count == 0)
-        wr_conn_close(conn);
-}
-
-static void drain(void *state)
-{
-    struct door *door = state;
-
-    wr_acceptor_drain(door->acceptor, close_idle);
-}
-
-static unsigned connections(const void *state)
-{
-    return wr_acceptor_connections(((const struct door *)state)->acceptor);
-}
-
-static void close_door(void *state)
-{
-    struct door *door = state;
-
-    wr_acceptor_close(door->acceptor);
-    free(door);
-}
-
-const struct wr_door wr_door_agent = {"agent", open_door, drain, connections, close_door};
+const struct wr_door wr_door_agent = {"agent", open_door, wr_stream_door_drain,
+                                      wr_stream_door_connections, wr_stream_door_close};

@@ -13,7 +13,7 @@
 #include "lib/handle.h"
 #include "serve/asks.h"
 #include "serve/bad_input.h"
-#include "serve/conn.h"
+#include "serve/stream_door.h"
 #include "wire/rls.h"
 
 #define INPUT_MAX ((size_t)64 << 10)
@@ -26,8 +26,8 @@
 #define TICK_MS 1000 /* how exact deadlines are; also what a client has to answer a drain */
 
 struct grpc_door {
+    struct wr_stream_door stream;
     struct wr_loop *loop;
-    struct wr_acceptor *acceptor;
     struct link *watched;      /* those that wait for something */
     uv_timer_t tick;           /* while there are any, or draining */
     uint64_t mark_ns;          /* when the last call of this read was answered, or the read began */
@@ -38,6 +38,7 @@ struct grpc_door {
     struct wr_rate_response response;
     uint8_t reply[REPLY_MAX];
 };
+WR_STREAM_DOOR(struct grpc_door);
 
 struct link {
     struct grpc_door *door;
@@ -291,7 +292,7 @@ static void on_tick(uv_timer_t *timer)
         look_at(link);
     }
     if (door->loop->draining)
-        wr_acceptor_each(door->acceptor, end_drain);
+        wr_acceptor_each(door->stream.acceptor, end_drain);
     else if (door->watched == NULL)
         (void)uv_timer_stop(timer);
 }
@@ -386,20 +387,16 @@ static int door_open(struct wr_loop *loop, int fd, const struct wr_listener *lis
     };
     int result;
 
-    *out = NULL;
-    if (door == NULL)
-        return WEIR_ENOMEM;
-    door->loop = loop;
-    door->scratch.door = WR_DOOR_GRPC;
-    door->asks.loop = loop;
-    result = wr_acceptor_open(&door->acceptor, loop, fd, listener, &options);
-    if (result != 0) {
-        free(door);
-        return result;
+    if (door != NULL) {
+        door->loop = loop;
+        door->scratch.door = WR_DOOR_GRPC;
+        door->asks.loop = loop;
     }
+    result = wr_stream_door_open(loop, fd, listener, &options, out);
+    if (door == NULL || result != 0)
+        return result;
     (void)uv_timer_init(&loop->uv, &door->tick);
     door->tick.data = door;
-    *out = door;
     return 0;
 }
 
@@ -417,16 +414,9 @@ static void door_drain(void *context)
 {
     struct grpc_door *door = context;
 
-    wr_acceptor_stop(door->acceptor);
-    wr_acceptor_each(door->acceptor, drain_link);
+    wr_acceptor_stop(door->stream.acceptor);
+    wr_acceptor_each(door->stream.acceptor, drain_link);
     (void)uv_timer_start(&door->tick, on_tick, TICK_MS, TICK_MS);
-}
-
-static unsigned door_connections(const void *context)
-{
-    const struct grpc_door *door = context;
-
-    return wr_acceptor_connections(door->acceptor);
 }
 
 static void on_tick_closed(uv_handle_t *handle)
@@ -441,7 +431,7 @@ static void door_close(void *context)
 {
     struct grpc_door *door = context;
 
-    wr_acceptor_close(door->acceptor);
+    wr_acceptor_close(door->stream.acceptor);
     uv_close((uv_handle_t *)&door->tick, on_tick_closed);
 }
 
@@ -449,6 +439,6 @@ const struct wr_door wr_door_grpc = {
     .name = "grpc",
     .open = door_open,
     .drain = door_drain,
-    .connections = door_connections,
+    .connections = wr_stream_door_connections,
     .close = door_close,
 };

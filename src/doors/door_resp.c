@@ -17,7 +17,6 @@
  *      together. */
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/units.h"
 #include "doors/door_resp.h"
@@ -353,6 +352,15 @@ static void on_closed(void *context)
 
 /* ---- the door ---------------------------------------------------------------------------- */
 
+/* In a drain. What is left unread waits for a store, for room, or for the rest of it: it is
+ * answered, then closed. */
+static void close_session(void *context, struct wr_conn *conn)
+{
+    (void)context;
+    if (wr_conn_unread(conn) == 0)
+        wr_conn_close(conn);
+}
+
 static int open_door(struct wr_loop *loop, int fd, const struct wr_listener *listener, void **out)
 {
     static const struct wr_conn_events events = {on_read, NULL, on_closed};
@@ -369,49 +377,13 @@ static int open_door(struct wr_loop *loop, int fd, const struct wr_listener *lis
                    .handshake_ns = HANDSHAKE_NS},
         .metrics = WR_DOOR_RESP,
     };
-    int result;
 
-    *out = NULL;
-    if (door == NULL) {
-        (void)close(fd);
-        return WEIR_ENOMEM;
+    if (door != NULL) {
+        door->stream.end = close_session;
+        door->loop = loop;
     }
-    door->loop = loop;
-    result = wr_acceptor_open(&door->acceptor, loop, fd, listener, &options);
-    if (result != 0)
-        free(door);
-    else
-        *out = door;
-    return result;
+    return wr_stream_door_open(loop, fd, listener, &options, out);
 }
 
-static void close_session(void *context, struct wr_conn *conn)
-{
-    (void)context;
-    if (wr_conn_unread(conn) == 0)
-        wr_conn_close(conn);
-}
-
-/* What is left unread waits for a store, for room, or for the rest of it: it is answered, then
- * closed. */
-static void drain(void *state)
-{
-    struct wr_resp_door *door = state;
-
-    wr_acceptor_drain(door->acceptor, close_session);
-}
-
-static unsigned connections(const void *state)
-{
-    return wr_acceptor_connections(((const struct wr_resp_door *)state)->acceptor);
-}
-
-static void close_door(void *state)
-{
-    struct wr_resp_door *door = state;
-
-    wr_acceptor_close(door->acceptor);
-    free(door);
-}
-
-const struct wr_door wr_door_resp = {"resp", open_door, drain, connections, close_door};
+const struct wr_door wr_door_resp = {"resp", open_door, wr_stream_door_drain,
+                                     wr_stream_door_connections, wr_stream_door_close};

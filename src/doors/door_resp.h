@@ -4,7 +4,7 @@
 
 #include "engine/throttle.h"
 #include "serve/asks.h"
-#include "serve/conn.h"
+#include "serve/stream_door.h"
 #include "wire/resp.h"
 
 #define WR_RESP_BATCH 64              /* commands whose cache misses overlap */
@@ -14,8 +14,8 @@
 #define WR_RESP_OUTPUT_MAX (1U << 20) /* unsent bytes at which a session is read no more */
 
 struct wr_resp_door {
+    struct wr_stream_door stream;
     struct wr_loop *loop;
-    struct wr_acceptor *acceptor;
     uint64_t next_id;
     uint64_t generation; /* of the policy that |throttle| was made under; 0: of none */
     struct wr_throttle throttle;
@@ -23,6 +23,7 @@ struct wr_resp_door {
     char out[WR_RESP_OUT_BYTES];
     char scratch[WR_RESP_INLINE_MAX];
 };
+WR_STREAM_DOOR(struct wr_resp_door);
 
 struct wr_resp_session {
     struct wr_conn *conn;

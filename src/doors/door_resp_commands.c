@@ -224,7 +224,7 @@ void wr_resp_info(struct wr_resp_session *session, const struct wr_resp_call *ca
                    "\r\n# Stats\r\ntotal_commands_processed:%llu\r\n"
                    "\r\n# Replication\r\nrole:master\r\nconnected_slaves:0\r\n"
                    "\r\n# Cluster\r\ncluster_enabled:0\r\n",
-                   wr_acceptor_connections(door->acceptor),
+                   wr_acceptor_connections(door->stream.acceptor),
                    (unsigned long long)door->loop->metrics.door[WR_DOOR_RESP].requests);
     wr_resp_bulk(&session->out, (struct weir_slice){text, len > 0 ? (size_t)len : 0});
 }

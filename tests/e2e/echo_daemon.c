@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "serve/conn.h"
 #include "serve/log.h"
+#include "serve/stream_door.h"
 
 struct client {
     struct wr_conn *conn; /* NULL: gone, but a timer still runs */
@@ -20,10 +20,11 @@ struct client {
 };
 
 struct door {
+    struct wr_stream_door stream;
     struct wr_loop *loop;
-    struct wr_acceptor *acceptor;
     bool draining;
 };
+WR_STREAM_DOOR(struct door);
 
 struct later {
     uv_timer_t timer;
@@ -233,17 +234,10 @@ static int open_door(struct wr_loop *loop, int fd, const struct wr_listener *lis
         .alpn = (const unsigned char *)"\4echo",
         .alpn_len = 5,
     };
-    int result;
 
-    if (door == NULL)
-        return WEIR_ENOMEM;
-    door->loop = loop;
-    result = wr_acceptor_open(&door->acceptor, loop, fd, listener, &options);
-    if (result != 0)
-        free(door);
-    else
-        *out = door;
-    return result;
+    if (door != NULL)
+        door->loop = loop;
+    return wr_stream_door_open(loop, fd, listener, &options, out);
 }
 
 static void close_if_done(void *context, struct wr_conn *conn)
@@ -257,25 +251,14 @@ static void drain_door(void *state)
     struct door *door = state;
 
     door->draining = true;
-    wr_acceptor_stop(door->acceptor);
-    wr_acceptor_each(door->acceptor, close_if_done);
+    wr_acceptor_stop(door->stream.acceptor);
+    wr_acceptor_each(door->stream.acceptor, close_if_done);
 }
 
-static unsigned count_connections(const void *state)
-{
-    return wr_acceptor_connections(((const struct door *)state)->acceptor);
-}
-
-static void close_door(void *state)
-{
-    struct door *door = state;
-
-    wr_acceptor_close(door->acceptor);
-    free(door);
-}
-
-static const struct wr_door resp = {"resp", open_door, drain_door, count_connections, close_door};
-static const struct wr_door admin = {"admin", open_door, drain_door, count_connections, close_door};
+static const struct wr_door resp = {"resp", open_door, drain_door, wr_stream_door_connections,
+                                    wr_stream_door_close};
+static const struct wr_door admin = {"admin", open_door, drain_door, wr_stream_door_connections,
+                                     wr_stream_door_close};
 
 int main(int argc, char **argv)
 {
