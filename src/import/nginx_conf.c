@@ -38,9 +38,11 @@ static void skip(struct wr_conf *conf)
 /* False: it is too long, or its quote does not end. */
 static bool read_word(struct wr_conf *conf, char *out)
 {
-    char quote = *conf->at == '"' || *conf->at == '\'' ? step(conf) : '\0';
+    char quote = '\0';
     size_t len = 0;
 
+    if (*conf->at == '"' || *conf->at == '\'')
+        quote = step(conf);
     for (;;) {
         char c;
         if (conf->at == conf->end) {

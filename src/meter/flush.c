@@ -33,16 +33,16 @@
 
 /* ---- the file ------------------------------------------------------------------------------- */
 
-static int open_kept(struct wr_kept *kept, const char *directory, struct wr_usage_options *options,
+static int open_kept(struct wr_kept *kept, const char *directory, struct wr_usage_options options,
                      struct wr_diag *diag)
 {
     char path[4096];
     int result;
 
     (void)snprintf(path, sizeof path, "%s/%s.usage", directory, kept->name);
-    options->path = path;
-    options->name = kept->name;
-    result = wr_usage_open(&kept->usage, options, diag);
+    options.path = path;
+    options.name = kept->name;
+    result = wr_usage_open(&kept->usage, &options, diag);
     if (result != 0)
         return result;
     kept->civil.per = wr_usage_per(kept->usage);
@@ -64,13 +64,13 @@ int wr_kept_open(struct wr_kept *kept, const char *directory, uint32_t room, str
 {
     struct wr_usage_options options = {.room = room, .per = kept->civil.per};
 
-    return open_kept(kept, directory, &options, diag);
+    return open_kept(kept, directory, options, diag);
 }
 
 int wr_kept_open_left(struct wr_kept *kept, const char *directory, struct wr_diag *diag)
 {
     struct wr_usage_options options = {.per = WR_USAGE_PER_ANY, .must_exist = true};
-    int result = open_kept(kept, directory, &options, diag);
+    int result = open_kept(kept, directory, options, diag);
 
     if (result != 0 || (kept->civil.per >= WR_PER_DAY && kept->civil.per <= WR_PER_MONTH))
         return result;

@@ -220,19 +220,17 @@ static void step(struct wr_ring *ring)
         begin_walk(ring);
     while (ring->target < WR_RING_PEERS_MAX) {
         struct wr_ring_peer *peer = &ring->peers[ring->target];
-        if (peer->ring == NULL || !peer->targeted) {
-            next_target(ring);
-        } else if (!is_up(peer) || ring->owner == NULL) {
-            ring->incomplete = true;
-            next_target(ring);
-        } else if (ring->cursor >= wr_ring_keys_size(ring->keys)) {
-            next_target(ring);
-        } else {
+        bool wanted = peer->ring != NULL && peer->targeted;
+        bool reached = wanted && is_up(peer) && ring->owner != NULL;
+        if (reached && ring->cursor < wr_ring_keys_size(ring->keys)) {
             hand_over(ring, peer);
             if (!ring->putting)
                 arm(ring, STEP_MS);
             return;
         }
+        if (wanted && !reached)
+            ring->incomplete = true;
+        next_target(ring);
     }
     end_walk(ring);
 }

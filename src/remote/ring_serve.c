@@ -178,7 +178,7 @@ static void serve(struct wr_ring_conn *conn)
     while (!conn->closing && !conn->ending && !conn->writing) {
         bool more = true;
         while (more && !conn->ending &&
-               OUT_BYTES - conn->caller.out.len >= 2 * WR_RING_ANSWER_BYTES)
+               OUT_BYTES - conn->caller.out.len >= 2 * (size_t)WR_RING_ANSWER_BYTES)
             more = run_next(conn, &at);
         flush(conn);
         if (!more)

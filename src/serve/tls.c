@@ -61,7 +61,7 @@ static const char *reason(void)
 static int look(struct wr_tls_error *error, struct named file, const char *what)
 {
     int fd = open(file.path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    struct stat st;
+    struct stat st = {.st_mode = 0};
     int failed = fd < 0 || fstat(fd, &st) != 0 ? errno : 0;
 
     if (fd >= 0)

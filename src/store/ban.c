@@ -31,7 +31,8 @@
 #include "store/crash_point.h"
 
 static_assert(WR_BANS_MAX == WR_CLASS_MASK + 1, "a cell names any record");
-static_assert(sizeof((struct wr_ban_summary){0}.prefixes) == WR_BAN_PREFIX_WORDS * 8, "");
+static_assert(sizeof((struct wr_ban_summary){0}.prefixes) == WR_BAN_PREFIX_WORDS * sizeof(uint64_t),
+              "");
 
 /* ---- reading ------------------------------------------------------------------------------- */
 
@@ -190,22 +191,25 @@ static void take_survey(struct wr_arena *arena, int64_t ended_ns, struct survey 
     }
 }
 
-/* Cells without a ban at the end of a run were as good as never used. Twice around, as a run may
- * lie across the end. */
-static void shorten_runs(struct wr_arena *arena)
+static void shorten_runs_once(struct wr_arena *arena)
 {
-    uint32_t count = wr_ban_cell_count(arena);
-
-    for (uint32_t i = 2 * count; i-- > 0;) {
-        struct wr_slot *cell = wr_ban_cell(arena, i % count, 0);
+    for (uint32_t i = wr_ban_cell_count(arena); i-- > 0;) {
+        struct wr_slot *cell = wr_ban_cell(arena, i, 0);
         const struct wr_slot seen = {WR_LOAD(&cell->word), WR_LOAD(&cell->state)};
 
-        if (seen.word != 0 && seen.state == 0 &&
-            WR_LOAD(&wr_ban_cell(arena, i % count, 1)->word) == 0) {
+        if (seen.word != 0 && seen.state == 0 && WR_LOAD(&wr_ban_cell(arena, i, 1)->word) == 0) {
             (void)wr_ban_set(cell, &seen, 0, 0);
             WR_CRASH_POINT("ban: run shortened");
         }
     }
+}
+
+/* Cells without a ban at the end of a run were as good as never used. Twice around, as a run may
+ * lie across the end. */
+static void shorten_runs(struct wr_arena *arena)
+{
+    shorten_runs_once(arena);
+    shorten_runs_once(arena);
 }
 
 static void write_summary(struct wr_arena *arena, const struct wr_ban_summary *summary)

@@ -49,7 +49,7 @@ static struct geometry geometry_of(uint32_t room)
 {
     struct geometry g = {.plans_at = WR_MAPPED_HEADER_BYTES};
 
-    g.epochs_at = g.plans_at + WR_CUSTOMER_PLANS * WR_CUSTOMER_PLAN_BYTES;
+    g.epochs_at = g.plans_at + (uint64_t)WR_CUSTOMER_PLANS * WR_CUSTOMER_PLAN_BYTES;
     g.wants_at = g.epochs_at + WR_CUSTOMER_EPOCHS * sizeof(uint32_t);
     g.records_at = g.wants_at + wr_mapped_pages(((uint64_t)room + 63) / 64 * 8);
     g.keys_at = g.records_at + wr_mapped_pages((uint64_t)room * sizeof(struct wr_customer_cell));

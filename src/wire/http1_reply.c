@@ -43,15 +43,16 @@ const char *wr_http_reason(int status)
 /* The words of strftime are the locale's. */
 void wr_http_date(int64_t unix_s, char out[WR_HTTP_DATE_BYTES])
 {
-    static const char days[] = "SunMonTueWedThuFriSat";
-    static const char months[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
+    static const char days[][4] = {"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
+    static const char months[][4] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
+                                     "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
     time_t seconds = (time_t)unix_s;
     struct tm tm = {0};
 
     (void)gmtime_r(&seconds, &tm);
     (void)strftime(out, WR_HTTP_DATE_BYTES, "xxx, %d xxx %Y %H:%M:%S GMT", &tm);
-    memcpy(out, days + 3 * tm.tm_wday, 3);
-    memcpy(out + 8, months + 3 * tm.tm_mon, 3);
+    memcpy(out, days[tm.tm_wday], 3);
+    memcpy(out + 8, months[tm.tm_mon], 3);
 }
 
 static void put(struct wr_http_reply *reply, const char *text, size_t len)

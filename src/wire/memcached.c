@@ -12,7 +12,7 @@
 #include <string.h>
 
 #define LINE_MAX 512U
-#define TTL_RELATIVE_MAX_S (30 * 86400)
+#define TTL_RELATIVE_MAX_S (INT64_C(30) * 86400)
 
 /* ---- commands ------------------------------------------------------------------------------ */
 
