@@ -13,6 +13,11 @@
 #include "algo/scale.h"
 #include "algo/told.h"
 
+/* Of civil windows, whatever their units: what is counted may be judged by the numbers of another
+ * plan (a smaller one, or a larger) and must come out of it whole. */
+#define CIVIL_COUNT_BITS 44
+static_assert(WR_CIVIL_UNITS_MAX >> (CIVIL_COUNT_BITS - 4) == 0, "room for counts above it");
+
 #define STAMP_TICKS_MAX INT64_C(2147483648) /* ticks of a window: half the range of 32 bits */
 
 static const char *const names[WR_TOLD + 1] = {
@@ -225,7 +230,7 @@ const char *wr_limit_make_civil(struct wr_limit *out, const struct wr_civil *civ
     out->units = units;
     out->window_ns = longest_days[civil->per] * WR_NS_PER_DAY;
     out->civil = *civil;
-    make_counts(out);
+    out->count_bits = CIVIL_COUNT_BITS;
     return NULL;
 }
 

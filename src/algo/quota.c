@@ -85,7 +85,7 @@ static int64_t overage(const struct wr_quota_rule *rule, const struct view *v, i
 {
     if (!rule->overage)
         return 0;
-    return wr_max_i64(0, v->units + cost - wr_max_i64(rule->limit, v->units));
+    return wr_quota_over(rule->limit, v->units, cost);
 }
 
 static void charge(const struct wr_quota_rule *rule, const struct view *v, int64_t cost,

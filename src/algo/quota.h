@@ -55,6 +55,12 @@ void wr_quota_force(const struct wr_quota_rule *rule, struct wr_quota_state stat
  * False: |state| is of another window; nothing was changed. */
 bool wr_quota_refund(struct wr_quota_state *state, int32_t day, int64_t units, int64_t over_units);
 
+/* Of |cost| units that were counted behind |before| others, how many lie beyond |limit|. */
+static inline int64_t wr_quota_over(int64_t limit, int64_t before, int64_t cost)
+{
+    return wr_max_i64(0, wr_min_i64(cost, before + cost - limit));
+}
+
 /* What |state| says, and of which window; |day| is the nearest to |near_day| that it can mean. */
 int64_t wr_quota_units(struct wr_quota_state state);
 int32_t wr_quota_day(struct wr_quota_state state, int32_t near_day);

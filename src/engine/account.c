@@ -3,11 +3,16 @@
  * An answer has the customer's number, so nothing else is remembered: which limits counted it say
  * its verdicts, how much its cost, and in which window the moment it was decided at.
  *
- * What is beyond the limit of a shared quota is not told apart: only all hosts together know it. */
+ * Overage. Only all hosts together know when a shared quota is at its limit; but who takes units at
+ * the store is told how many were counted before (the receipt has it), and so which of his lie
+ * beyond. Requests that are decided there one after the other take up the count without a gap, so
+ * what all hosts book adds up to what the count is beyond the limit. Units that another decided
+ * (the store was gone, and each host for itself) are never overage. */
 #include "engine/account.h"
 
 #include "engine/bound.h"
 #include "engine/cell.h"
+#include "engine/receipt.h"
 #include "policy/quota.h"
 
 /* The limit of verdict |i|, if it is counted here for this customer; else NULL. */
@@ -22,9 +27,21 @@ static const struct wr_bound_limit *counted(const struct wr_engine *engine,
     return engine->limits[verdict->limit].account != NULL ? &engine->limits[verdict->limit] : NULL;
 }
 
-/* |units| more, or less, in the window that |answer| was decided in. */
+/* How much of it is overage if the request of |answer| costs |units|. */
+static int64_t overage(const struct wr_bound_limit *bound, const struct weir_answer *answer,
+                       unsigned i, int64_t units)
+{
+    const struct wr_quota_rule *rule = &bound->rules[answer->verdicts[i].plan];
+    const struct weir_receipt *receipt = &answer->receipts[i];
+
+    if (!rule->overage || !wr_receipt_taken(receipt) || !wr_receipt_is_remote(receipt))
+        return 0;
+    return wr_quota_over(rule->limit, wr_receipt_before(receipt), units);
+}
+
+/* The cost of |answer| was counted as |from| and is |to|, in the window that it was decided in. */
 static void change(const struct wr_bound_limit *bound, const struct weir_answer *answer, unsigned i,
-                   int64_t units)
+                   int64_t from, int64_t to)
 {
     bool own = bound->policy->quota->anchor_by_customer;
     struct wr_cell cell = {.usage = bound->account,
@@ -32,30 +49,31 @@ static void change(const struct wr_bound_limit *bound, const struct weir_answer 
                            .number = answer->customer - 1,
                            .anchor = own ? answer->customer_anchor : 0};
 
-    wr_cell_add(&cell, units, answer->decided_ns);
+    wr_cell_add(&cell, to - from, overage(bound, answer, i, to) - overage(bound, answer, i, from),
+                answer->decided_ns);
 }
 
 static void change_all(const struct wr_engine *engine, const struct weir_answer *answer,
-                       int64_t units)
+                       int64_t from, int64_t to)
 {
     for (unsigned i = 0; i < answer->count && i < WEIR_LIMITS_MAX; i++) {
         const struct wr_bound_limit *bound = counted(engine, answer, i);
-        if (bound != NULL && units != 0)
-            change(bound, answer, i, units);
+        if (bound != NULL && from != to)
+            change(bound, answer, i, from, to);
     }
 }
 
 void wr_account_pass(const struct wr_engine *engine, const struct weir_answer *answer)
 {
     if (answer->customer != 0)
-        change_all(engine, answer, answer->cost_units);
+        change_all(engine, answer, 0, answer->cost_units);
 }
 
 void wr_account_settle(const struct wr_engine *engine, const struct weir_answer *answer,
                        int64_t cost)
 {
     if (answer->customer != 0)
-        change_all(engine, answer, cost - answer->cost_units);
+        change_all(engine, answer, answer->cost_units, cost);
 }
 
 bool wr_account_awaits(const struct wr_engine *engine, const struct weir_answer *answer)
@@ -73,7 +91,7 @@ void wr_account_ended(const struct wr_engine *engine, struct weir_answer *answer
     for (unsigned i = 0; answer->customer != 0 && i < answer->count && i < WEIR_LIMITS_MAX; i++) {
         const struct wr_bound_limit *bound = counted(engine, answer, i);
         if (bound != NULL && (bound->policy->quota->count_classes >> (status / 100) & 1) == 0)
-            change(bound, answer, i, -answer->cost_units);
+            change(bound, answer, i, answer->cost_units, 0);
     }
     answer->customer = 0; /* once */
 }

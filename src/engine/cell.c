@@ -104,7 +104,7 @@ void wr_cell_force(struct wr_cell *cell, int64_t cost, int64_t now)
     }
 }
 
-void wr_cell_add(struct wr_cell *cell, int64_t units, int64_t moment_ns)
+void wr_cell_add(struct wr_cell *cell, int64_t units, int64_t over_units, int64_t moment_ns)
 {
     int32_t day = window_at(cell, wr_moment_ns(moment_ns)).day;
 
@@ -112,7 +112,7 @@ void wr_cell_add(struct wr_cell *cell, int64_t units, int64_t moment_ns)
         if (!wr_usage_find(cell->usage, cell->number, day, &cell->view) ||
             (units < 0 && cell->view.used == 0))
             return;
-        if (put(cell, changed(&cell->view, day, units, 0)))
+        if (put(cell, changed(&cell->view, day, units, over_units)))
             return;
     }
 }

@@ -28,8 +28,9 @@ void wr_cell_evaluate(struct wr_cell *cell, int64_t cost, int64_t now, struct wr
 void wr_cell_commit(struct wr_cell *cell, int64_t cost, int64_t now, struct wr_take *take,
                     struct weir_receipt *receipt);
 
-/* Count |units| more in the window of |moment_ns|, or less, whatever is there; overage aside. */
-void wr_cell_add(struct wr_cell *cell, int64_t units, int64_t moment_ns);
+/* Count |units| more, |over_units| of them overage, in the window of |moment_ns|, or less, whatever
+ * is there. */
+void wr_cell_add(struct wr_cell *cell, int64_t units, int64_t over_units, int64_t moment_ns);
 
 /* Count |cost| whether it fits or not. */
 void wr_cell_force(struct wr_cell *cell, int64_t cost, int64_t now);

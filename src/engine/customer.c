@@ -347,20 +347,27 @@ int wr_known_plan(struct wr_engine *engine, const struct wr_customer_seen *custo
     return engine->known != NULL ? plan(&finding, customer->file_plan) : -1;
 }
 
+bool wr_known_want(struct wr_engine *engine, const struct wr_customer_seen *customer, bool peek,
+                   int64_t now)
+{
+    if (engine->known == NULL)
+        return false;
+    if (!peek)
+        wr_customers_want(engine->known->map, customer->number, customer->file_plan, now);
+    if ((customer->flags & WR_CUSTOMER_WANTS_UPGRADE) != 0)
+        return false; /* he has the next plan already, and one step is recorded at a time */
+    return !engine->known->confirm;
+}
+
 bool wr_known_upgrade(struct wr_engine *engine, const struct wr_ballot *b,
                       const struct wr_selection *selection, int64_t now, struct weir_request *again)
 {
-    const struct wr_customer_seen *customer = &selection->customer;
     int plan = wr_ballot_upgrade(engine, b, selection);
 
     if (plan < 0 || engine->known == NULL)
         return false;
     if (engine->known->supposed)
         return wr_known_move(engine->known, selection, plan, again);
-    if (!again->peek)
-        wr_customers_want(engine->known->map, customer->number, customer->file_plan, now);
-    if ((customer->flags & WR_CUSTOMER_WANTS_UPGRADE) != 0)
-        return false; /* he has the next plan already, and one step is recorded at a time */
     again->plan = plan;
-    return !engine->known->confirm;
+    return wr_known_want(engine, &selection->customer, again->peek, now);
 }

@@ -84,6 +84,11 @@ bool wr_known_upgrade(struct wr_engine *engine, const struct wr_ballot *b,
                       const struct wr_selection *selection, int64_t now,
                       struct weir_request *again);
 
+/* |customer| has come to the end of a quota that says upgrade, and wants it from now on (but where
+ * it was but a |peek|). True: the next plan holds at once, as above. */
+bool wr_known_want(struct wr_engine *engine, const struct wr_customer_seen *customer, bool peek,
+                   int64_t now);
+
 /* wr_engine_check_one of a quota with cells: |key| is the value of an identity that leads to a
  * customer, whose plan holds; whoever is unknown passes. Writes the verdict and the receipt. */
 void wr_customer_check(struct wr_engine *engine, unsigned limit, struct weir_slice key,

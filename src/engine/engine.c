@@ -81,7 +81,7 @@ static struct wr_sip lease_prefix(const struct wr_engine *engine,
     struct wr_sip sip = wr_sip_init(wr_arena_secret(engine->arena));
     struct wr_class spec;
 
-    wr_bound_class(&limit->by[plan], &spec);
+    wr_bound_class(wr_policy_at_store(limit, plan), &spec);
     wr_sip_part(&sip, 0xff, lease, sizeof lease - 1);
     wr_sip_part(&sip, 0, limit->name, strlen(limit->name));
     wr_sip_part(&sip, 0, spec.params, sizeof spec.params);

@@ -54,7 +54,7 @@ bool wr_part_charge(struct wr_engine *engine, unsigned limit, unsigned plan, uns
     uint16_t class_id;
 
     nodes = wr_part_nodes(nodes);
-    if (!wr_limit_divide(part, &engine->limits[limit].policy->by[plan], nodes) ||
+    if (!wr_limit_divide(part, wr_policy_at_store(engine->limits[limit].policy, plan), nodes) ||
         class_of(engine, part, nodes, memory, &class_id) != 0)
         return false;
     out->limit = part;

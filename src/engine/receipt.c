@@ -7,10 +7,11 @@
 #include "engine/charge.h"
 
 /* A receipt: hash, the state (or the stamp) that taking left, units, class and marks. Of what was
- * taken at a store: the tag, the place, marks with the units, and the store's own two words. From a
- * cell: customer and day, -, units, marks, overage. */
+ * taken at a store: the tag, the place (of a quota, which has none, the count before), marks with
+ * the units, and the store's own two words. From a cell: customer and day, -, units, marks,
+ * overage. */
 enum { R_HASH, R_LEFT, R_COST, R_MARK, R_STORE };
-enum { R_TAG = R_HASH, R_PLACE = R_COST, R_CELL = R_HASH, R_OVER = R_STORE };
+enum { R_TAG = R_HASH, R_PLACE = R_COST, R_BEFORE = R_COST, R_CELL = R_HASH, R_OVER = R_STORE };
 #define TAKEN (UINT64_C(1) << 63)
 #define REMOTE (UINT64_C(1) << 62)
 #define PART (UINT64_C(1) << 61)
@@ -78,6 +79,21 @@ void wr_receipt_read_remote(const struct weir_receipt *receipt, struct wr_remote
     charge->place = receipt->word[R_PLACE];
     charge->cost = (int64_t)(receipt->word[R_MARK] & UNITS_MASK);
     memcpy(charge->receipt, &receipt->word[R_STORE], sizeof charge->receipt);
+}
+
+void wr_receipt_set_remote_cost(struct weir_receipt *receipt, int64_t cost)
+{
+    receipt->word[R_MARK] = (receipt->word[R_MARK] & ~UNITS_MASK) | (uint64_t)cost;
+}
+
+void wr_receipt_set_before(struct weir_receipt *receipt, int64_t units)
+{
+    receipt->word[R_BEFORE] = (uint64_t)units;
+}
+
+int64_t wr_receipt_before(const struct weir_receipt *receipt)
+{
+    return (int64_t)receipt->word[R_BEFORE];
 }
 
 void wr_receipt_clear(struct weir_receipt *receipt)

@@ -26,6 +26,11 @@ void wr_receipt_write_remote(struct weir_receipt *receipt, const struct wr_remot
 bool wr_receipt_is_remote(const struct weir_receipt *receipt);
 /* Fills tag, cost, place and receipt of |charge|. */
 void wr_receipt_read_remote(const struct weir_receipt *receipt, struct wr_remote_charge *charge);
+void wr_receipt_set_remote_cost(struct weir_receipt *receipt, int64_t cost); /* settled */
+
+/* Of a quota's units taken at a store: how many others had been counted before them. */
+void wr_receipt_set_before(struct weir_receipt *receipt, int64_t units);
+int64_t wr_receipt_before(const struct weir_receipt *receipt);
 
 /* What a receipt says. */
 bool wr_receipt_taken(const struct weir_receipt *receipt);

@@ -113,7 +113,7 @@ static void add_remote(const struct wr_engine *engine, const struct weir_answer 
 
     *charge = &out->call.charge[out->call.count];
     memset(*charge, 0, sizeof **charge);
-    (*charge)->limit = limit_of(engine, verdict);
+    (*charge)->limit = wr_policy_at_store(policy, verdict->plan);
     (*charge)->name = policy->name;
     (*charge)->ttl_ns = policy->leased ? wr_lease_ttl_ns((*charge)->limit) : 0;
     wr_receipt_read_remote(&answer->receipts[i], *charge);
@@ -146,8 +146,10 @@ int wr_engine_settle_shared(struct wr_engine *engine, struct weir_answer *answer
         if (!is_remote(engine, answer, i))
             continue;
         add_remote(engine, answer, i, out, &charge);
-        if (charge->limit->algo != WR_CONCURRENCY && charge->cost != cost)
-            out->adjust[out->call.count++] = cost - charge->cost;
+        if (charge->limit->algo == WR_CONCURRENCY || charge->cost == cost)
+            continue;
+        out->adjust[out->call.count++] = cost - charge->cost;
+        wr_receipt_set_remote_cost(&answer->receipts[i], cost);
     }
     return result;
 }

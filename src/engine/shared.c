@@ -77,6 +77,7 @@ static void clear(struct wr_pending *p)
     p->asked = 0;
     p->leased = 0;
     p->held = 0;
+    p->upgrade_to = -1;
     p->ballot.count = 0;
     p->ballot.missing = 0;
     p->ballot.here = 0;
@@ -94,6 +95,9 @@ static void sort(struct beginning *b, bool peek)
     p->peek = peek;
     p->customer = selection->customer_known ? selection->customer.number + 1 : 0;
     p->customer_anchor = selection->customer_known ? selection->customer.anchor : 0;
+    p->is_his_plan = selection->customer_known && selection->plan_from == WR_PLAN_CUSTOMER;
+    if (p->is_his_plan)
+        p->seen = selection->customer;
     p->ballot.plan = selection->plan;
     p->ballot.count = selection->count;
     for (unsigned i = 0; i < selection->count; i++) {
@@ -316,14 +320,18 @@ static bool begin_request(struct wr_engine *engine, const struct weir_request *r
     struct beginning b = {engine, &selection, pending, now, depth, strict};
     struct weir_request again = *request;
     struct wr_bar bar;
+    uint32_t refusing, quotas;
     bool complete;
 
     wr_known_select(engine, request, now, NULL, &selection);
     bar = wr_answer_bar(engine, request, &selection, now);
     complete = begin(&b, request->peek, &bar, answer);
-    if (!complete || answer->outcome != WEIR_DENY || bar.reason != WEIR_REASON_NONE ||
-        !wr_known_upgrade(engine, &pending->ballot, &selection, now, &again))
+    if (!complete || answer->outcome != WEIR_DENY || bar.reason != WEIR_REASON_NONE)
         return complete;
+    refusing = wr_pending_refusing(engine, pending, &quotas);
+    again.plan = wr_pending_upgrade(engine, pending, refusing, quotas, now);
+    if (again.plan < 0)
+        return true;
     wr_known_select(engine, &again, now, NULL, &selection);
     bar = wr_answer_bar(engine, &again, &selection, now);
     return begin(&b, request->peek, &bar, answer);
@@ -425,7 +433,7 @@ bool wr_engine_store_key(const struct wr_engine *engine, const struct wr_selecte
     memset(out, 0, sizeof *out);
     if (!engine->shares || !policy->shared)
         return false;
-    out->limit = &policy->by[engine->default_plan];
+    out->limit = wr_policy_at_store(policy, engine->default_plan);
     out->name = policy->name;
     wr_tag_of(&engine->tag_base, key, out->tag);
     return true;

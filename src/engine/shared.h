@@ -52,6 +52,12 @@ struct wr_pending {
     uint64_t hash[WEIR_LIMITS_MAX]; /* of shared limits: where a fall-back counts the key */
     uint32_t customer;              /* as weir_answer's */
     uint8_t customer_anchor;
+    bool is_his_plan;             /* the plan is the customer's own; then */
+    struct wr_customer_seen seen; /* him, as he was */
+    /* After finish: the request was refused as the customer's quota is used up, and he moves to
+     * this plan: begin it once more, with this as request.plan; its answer counts. Whoever does
+     * not has refused the last request under the old plan. -1: it is as the answer says. */
+    int16_t upgrade_to;
     int64_t cost;
     bool peek; /* call.charge[i].cost is then 0 */
 };

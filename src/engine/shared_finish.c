@@ -24,6 +24,7 @@ struct finishing {
     struct wr_pending *p;
     int64_t now;
     bool done;                              /* the store has answered */
+    unsigned nodes;                         /* that share it */
     uint32_t part;                          /* bit i: limit i falls back to its part */
     uint32_t closed;                        /* bit i: limit i refuses, as the store is gone */
     struct wr_limit parts[WEIR_LIMITS_MAX]; /* that they are */
@@ -123,7 +124,8 @@ static bool heed_store(struct finishing *f)
     return pass;
 }
 
-/* What lies here as a lease is not gone for who asks here. */
+/* What lies here as a lease is not gone for who asks here. What is admitted beyond the limit was
+ * never told. */
 static void store_verdict(const struct finishing *f, unsigned i, bool pass,
                           struct weir_verdict *out)
 {
@@ -131,6 +133,7 @@ static void store_verdict(const struct finishing *f, unsigned i, bool pass,
     int64_t here = pass && wr_bit(f->p->leased, i) ? charge->granted : 0;
 
     wr_pending_blank(f->engine, f->p, i, out);
+    here -= wr_beyond_limit(f->engine->limits[out->limit].policy, out->plan);
     out->remaining_units = wr_max_i64(0, wr_min_i64(charge->remaining + here, out->capacity_units));
     out->priv[0] = (uint64_t)(f->now + wr_max_i64(0, charge->next_ns));
     out->priv[1] = (uint64_t)(f->now + wr_max_i64(0, charge->reset_ns));
@@ -184,7 +187,7 @@ static uint32_t to_refund(const struct finishing *f)
 /* ---- the store is gone ------------------------------------------------------------------- */
 
 /* Returns true when no enforced limit is closed. */
-static bool fall_back(struct finishing *f, unsigned nodes)
+static bool fall_back(struct finishing *f)
 {
     struct wr_pending *p = f->p;
     bool pass = true;
@@ -196,7 +199,7 @@ static bool fall_back(struct finishing *f, unsigned nodes)
         if (!wr_bit(p->asked, i) || policy->when_gone == WR_GONE_OPEN)
             continue;
         if (policy->when_gone == WR_GONE_LOCAL &&
-            wr_part_charge(f->engine, p->ballot.limit[i], p->ballot.plan, nodes, p->hash[i],
+            wr_part_charge(f->engine, p->ballot.limit[i], p->ballot.plan, f->nodes, p->hash[i],
                            p->cost, &f->parts[i], &p->ballot.charge[i])) {
             f->part |= bit;
             p->ballot.here |= bit;
@@ -222,12 +225,26 @@ static void gone_verdict(const struct finishing *f, unsigned i, struct weir_verd
     out->retry_after_ns = f->p->call.retry_ns > 0 ? f->p->call.retry_ns : WR_GONE_RETRY_NS;
 }
 
+/* The part of what callers are told of, where more is admitted. */
+static void tell_limit(const struct finishing *f, unsigned i, struct weir_verdict *out)
+{
+    const struct wr_policy_limit *policy = f->engine->limits[out->limit].policy;
+    struct wr_limit told;
+
+    if (policy->at_store == NULL ||
+        !wr_limit_divide(&told, &policy->by[out->plan], wr_part_nodes(f->nodes)))
+        return;
+    out->remaining_units = wr_max_i64(0, out->remaining_units - (f->parts[i].units - told.units));
+    out->capacity_units = wr_limit_capacity(&told);
+}
+
 /* As moments: who asks for them later knows the whole limit, not the part. */
 static void part_verdict(const struct finishing *f, unsigned i, struct weir_verdict *out)
 {
     int64_t next_ns, reset_ns;
 
     wr_ballot_verdict(f->engine, &f->p->ballot, i, out);
+    tell_limit(f, i, out);
     wr_bound_times(&f->parts[i], out->priv, f->now, &next_ns, &reset_ns);
     out->flags = WR_VERDICT_MOMENTS;
     out->priv[0] = (uint64_t)(f->now + next_ns);
@@ -252,6 +269,18 @@ static void fill_verdict(const struct finishing *f, unsigned i, bool pass, struc
         gone_verdict(f, i, out);
 }
 
+/* What was taken of limit |i| at the store. Of a quota also behind how many others: how far beyond
+ * its limit that is. */
+static void store_receipt(const struct finishing *f, unsigned i, struct weir_receipt *receipt)
+{
+    const struct wr_remote_charge *charge = charge_of(f, i);
+    int64_t after = charge->limit->units - charge->remaining - charge->granted;
+
+    wr_receipt_write_remote(receipt, charge);
+    if (f->engine->limits[f->p->ballot.limit[i]].policy->at_store != NULL)
+        wr_receipt_set_before(receipt, wr_max_i64(0, after - charge->cost));
+}
+
 /* What the request has taken, so that it can be given back. */
 static void fill_receipts(const struct finishing *f, struct weir_answer *answer)
 {
@@ -262,7 +291,7 @@ static void fill_receipts(const struct finishing *f, struct weir_answer *answer)
         if (wr_bit(f->part, i) && wr_receipt_taken(&answer->receipts[i]))
             wr_receipt_mark_part(&answer->receipts[i]);
         if (f->done && wr_bit(p->asked, i) && charge_of(f, i)->allowed && charge_of(f, i)->cost > 0)
-            wr_receipt_write_remote(&answer->receipts[i], charge_of(f, i));
+            store_receipt(f, i, &answer->receipts[i]);
     }
 }
 
@@ -283,12 +312,29 @@ static void begin_answer(const struct finishing *f, struct weir_answer *answer)
         wr_receipt_clear(&answer->receipts[i]);
 }
 
+/* Where a quota's customer moves to, as the request is refused. With the store gone nobody knows
+ * what he has used: he stays. */
+static int upgrade(const struct finishing *f)
+{
+    uint32_t quotas, refusing = wr_pending_refusing(f->engine, f->p, &quotas);
+
+    if (!f->done)
+        return -1;
+    for (unsigned i = 0; i < f->p->ballot.count; i++)
+        if (wr_bit(f->p->asked, i) && enforced(f, i) && !is_allowed(f, i)) {
+            refusing |= UINT32_C(1) << i;
+            quotas |= UINT32_C(1) << i;
+        }
+    return wr_pending_upgrade(f->engine, f->p, refusing, quotas, f->now);
+}
+
 uint32_t wr_engine_finish(struct wr_engine *engine, struct wr_pending *p,
                           enum wr_remote_result result, unsigned nodes, int64_t now,
                           struct weir_answer *answer)
 {
-    struct finishing f = {.engine = engine, .p = p, .now = now, .done = result == WR_REMOTE_DONE};
-    bool store = f.done ? heed_store(&f) : fall_back(&f, nodes), pass;
+    struct finishing f = {
+        .engine = engine, .p = p, .now = now, .done = result == WR_REMOTE_DONE, .nodes = nodes};
+    bool store = f.done ? heed_store(&f) : fall_back(&f), pass;
     uint32_t refund = 0;
 
     begin_answer(&f, answer);
@@ -299,11 +345,13 @@ uint32_t wr_engine_finish(struct wr_engine *engine, struct wr_pending *p,
         wr_pending_let_go(engine, p, now);
     if (!pass && store && f.done && !p->peek)
         refund = to_refund(&f);
+    if (!pass)
+        p->upgrade_to = (int16_t)upgrade(&f);
     for (unsigned i = 0; i < p->ballot.count; i++)
         fill_verdict(&f, i, pass, &answer->verdicts[i]);
     if (pass)
         fill_receipts(&f, answer);
-    else if (!p->peek)
+    else if (!p->peek && p->upgrade_to < 0)
         wr_ballot_refused(engine, &p->ballot, now);
     wr_answer_describe(answer, pass);
     if (!pass)

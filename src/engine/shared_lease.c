@@ -62,12 +62,14 @@ static int64_t told_later(const struct wr_engine *engine, const struct wr_charge
 static void write_verdict(const struct wr_engine *engine, const struct wr_charge *charge,
                           int64_t now, struct weir_verdict *out)
 {
+    const struct wr_policy_limit *policy = engine->limits[out->limit].policy;
+    int64_t capacity = wr_limit_capacity(wr_policy_at_store(policy, out->plan));
     uint64_t whole = told(engine, charge->hash, WR_TOLD_WHOLE);
     int64_t next_ns, reset_ns, left = charge->take.remaining;
 
     wr_lease.times(charge->limit, charge->take.state, now, &next_ns, &reset_ns);
     next_ns += now;
-    left += wr_told_units(out->capacity_units, whole);
+    left += wr_told_units(capacity, whole);
     out->retry_after_ns = charge->take.retry_after_ns;
     if (!charge->take.allowed) {
         out->outcome = WEIR_DENY;
@@ -78,6 +80,7 @@ static void write_verdict(const struct wr_engine *engine, const struct wr_charge
         next_ns = told_later(engine, charge, next_ns);
     if (!charge->take.allowed && !charge->busy)
         out->retry_after_ns = next_ns - now;
+    left = wr_max_i64(0, left - wr_beyond_limit(policy, out->plan));
     out->remaining_units = wr_min_i64(left, out->capacity_units);
     out->priv[0] = (uint64_t)next_ns;
     out->priv[1] = (uint64_t)wr_max_i64(next_ns, wr_told_moment_ns(whole));

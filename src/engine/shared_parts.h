@@ -9,12 +9,28 @@ static inline bool wr_bit(uint32_t bits, unsigned i)
     return (bits >> i & 1) != 0;
 }
 
-/* The limit of the policy that limit |i| of |p| is, under the request's plan. */
+/* What the store decides limit |i| of |p| by, under the request's plan. */
 static inline const struct wr_limit *wr_pending_limit(const struct wr_engine *engine,
                                                       const struct wr_pending *p, unsigned i)
 {
-    return &engine->limits[p->ballot.limit[i]].policy->by[p->ballot.plan];
+    return wr_policy_at_store(engine->limits[p->ballot.limit[i]].policy, p->ballot.plan);
 }
+
+/* How much a store admits beyond what callers are told of |policy|: a quota's grace, or overage. */
+static inline int64_t wr_beyond_limit(const struct wr_policy_limit *policy, unsigned plan)
+{
+    return wr_policy_at_store(policy, plan)->units - policy->by[plan].units;
+}
+
+/* |p| is refused: by the limits of |refusing|, of which those of |quotas| are quotas that have
+ * spoken themselves. If all are quotas that say on_exceed: upgrade, the customer wants to be
+ * upgraded (but of a peek), and where that holds at once, the next plan; otherwise -1. */
+int wr_pending_upgrade(struct wr_engine *engine, const struct wr_pending *p, uint32_t refusing,
+                       uint32_t quotas, int64_t now);
+
+/* Those of the ballot that refuse and decide, and the quotas among them. */
+uint32_t wr_pending_refusing(const struct wr_engine *engine, const struct wr_pending *p,
+                             uint32_t *quotas);
 
 /* Give the units that are held back to their leases. */
 void wr_pending_let_go(struct wr_engine *engine, struct wr_pending *p, int64_t now);

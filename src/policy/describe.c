@@ -139,7 +139,8 @@ static const char *mode_of(const struct wr_policy *policy, const struct wr_polic
     bool some = false, all = true;
 
     for (size_t plan = 0; plan < policy->plan_count; plan++) {
-        bool leases = limit->leased && wr_why_strict(&limit->by[plan], nodes) == NULL;
+        bool leases =
+            limit->leased && wr_why_strict(wr_policy_at_store(limit, plan), nodes) == NULL;
         if (limit->unlimited[plan] || limit->by[plan].units == 0)
             continue;
         some = some || leases;

@@ -47,9 +47,19 @@ struct wr_policy_limit {
     uint8_t when_gone; /* enum wr_when_gone; of shared ones */
     bool by_plan;      /* plans differ; otherwise all of by[] are equal */
     const struct wr_limit *by; /* one for each plan of the policy */
-    const bool *unlimited;     /* for each plan: true means this limit does not apply to it */
+    /* What the store of a shared quota of customers decides by: by[], with all that is admitted as
+     * units; NULL: by[]. See wr_policy_at_store. */
+    const struct wr_limit *at_store;
+    const bool *unlimited; /* for each plan: true means this limit does not apply to it */
     const struct wr_policy_quota *quota; /* quota.h; NULL: it is none */
 };
+
+/* The limit that a store decides by under |plan|. */
+static inline const struct wr_limit *wr_policy_at_store(const struct wr_policy_limit *limit,
+                                                        size_t plan)
+{
+    return limit->at_store != NULL ? &limit->at_store[plan] : &limit->by[plan];
+}
 
 /* Where something stands in the policy's file, from 1; 0: in none. */
 struct wr_place {

@@ -6,7 +6,8 @@
  *
  * Only algorithms that count in advance can be leased: units taken now and spent later. A leaky
  * bucket gives departures, a log stamps and concurrency places; those belong to a request, not to a
- * batch. */
+ * batch. Nor can a quota that bills or sells what is beyond its limit: which unit is the first one
+ * beyond is known only of units that are counted when they are used. */
 #include <string.h>
 
 #include "algo/lease.h"
@@ -88,6 +89,22 @@ static bool can_lease(enum wr_algo algo)
     return algo == WR_TOKEN_BUCKET || algo == WR_FIXED_WINDOW || algo == WR_SLIDING_WINDOW;
 }
 
+/* What some plan bills, or moves the customer by, at the end of the quota; NULL: nothing. */
+static const char *what_is_sold(const struct wr_loader *ld, const struct wr_policy_limit *limit)
+{
+    if (limit->by == NULL || limit->quota == NULL || !limit->quota->exact)
+        return NULL;
+    for (size_t plan = 0; plan < ld->policy->plan_count; plan++) {
+        if (limit->unlimited[plan])
+            continue;
+        if (limit->quota->plan[plan].on_exceed == WR_EXCEED_OVERAGE)
+            return "on_exceed: overage";
+        if (limit->quota->plan[plan].on_exceed == WR_EXCEED_UPGRADE)
+            return "on_exceed: upgrade";
+    }
+    return NULL;
+}
+
 /* Leased where it can be; a wish that cannot be granted is answered. */
 static void settle_mode(struct wr_loader *ld, const struct wr_yaml *node,
                         struct wr_limit_reading *reading, const struct wr_policy_store *store)
@@ -98,18 +115,23 @@ static void settle_mode(struct wr_loader *ld, const struct wr_yaml *node,
         [WR_CONCURRENCY] = "a place belongs to one request",
     };
     struct wr_policy_limit *limit = reading->limit;
+    const char *sold = what_is_sold(ld, limit);
 
     if (reading->store_mode == NULL)
         limit->leased = store->leased;
     if (!limit->leased || reading->algo == 0 ||
-        (can_lease(reading->algo) && !reading->count_denied))
+        (can_lease(reading->algo) && !reading->count_denied && sold == NULL))
         return;
     limit->leased = false;
     wr_warning(ld, reading->store_mode != NULL ? reading->store_mode : node,
                "%s cannot be leased, %s: it stays strict, a round trip for each decision; "
                "store_mode: strict says so",
-               can_lease(reading->algo) ? "count_denied" : wr_algo_name(reading->algo),
-               can_lease(reading->algo) ? "as each refusal is charged" : why[reading->algo]);
+               sold != NULL               ? sold
+               : can_lease(reading->algo) ? "count_denied"
+                                          : wr_algo_name(reading->algo),
+               sold != NULL               ? "as units that lie unspent would pass for used"
+               : can_lease(reading->algo) ? "as each refusal is charged"
+                                          : why[reading->algo]);
 }
 
 const char *wr_why_strict(const struct wr_limit *limit, unsigned nodes)
@@ -138,7 +160,7 @@ static void warn_leased(struct wr_loader *ld, const struct wr_yaml *node,
         int64_t reserve;
         if (reading->limit->unlimited[plan] || limit->units == 0)
             continue;
-        why = wr_why_strict(limit, nodes);
+        why = wr_why_strict(wr_policy_at_store(reading->limit, plan), nodes);
         reserve = wr_leasing_reserve(limit, wr_lease_ttl_ns(limit));
         if (why != NULL)
             wr_warning(ld, at,
@@ -167,28 +189,56 @@ static void warn_unshared(struct wr_loader *ld, struct wr_limit_reading *reading
         wr_warning(ld, idle->key, "%s has no effect: the limit is not shared", idle->key->text);
 }
 
-/* What all nodes together have used beyond a limit, none of them knows. */
-static void check_quota(struct wr_loader *ld, const struct wr_yaml *node,
-                        const struct wr_policy_limit *limit)
-{
-    const struct wr_policy_quota *quota = limit->quota;
+/* ---- quotas of customers ------------------------------------------------------------------- */
 
-    if (quota == NULL || !quota->exact)
+/* What a store is to decide by: all that is admitted, as far as a count goes. */
+static void make_at_store(struct wr_loader *ld, const struct wr_yaml *node,
+                          struct wr_policy_limit *limit)
+{
+    size_t count = ld->policy->plan_count;
+    struct wr_limit *at_store = wr_region_take(ld->region, count, sizeof *at_store);
+
+    for (size_t plan = 0; at_store != NULL && plan < count; plan++) {
+        int64_t most = limit->unlimited[plan] ? 0 : limit->quota->plan[plan].most;
+        const char *wrong = wr_limit_make_civil(&at_store[plan], &limit->quota->civil,
+                                                wr_min_i64(most, WR_CIVIL_UNITS_MAX), false);
+        if (wrong != NULL)
+            wr_error(ld, node, "%s", wrong);
+    }
+    limit->at_store = at_store;
+}
+
+/* Of what is admitted without the store nobody can tell what lies beyond the limit. */
+static void warn_gone(struct wr_loader *ld, const struct wr_yaml *node,
+                      const struct wr_limit_reading *reading)
+{
+    const struct wr_policy_limit *limit = reading->limit;
+
+    for (size_t plan = 0; plan < ld->policy->plan_count; plan++) {
+        if (limit->when_gone == WR_GONE_CLOSED || limit->unlimited[plan] ||
+            limit->quota->plan[plan].on_exceed != WR_EXCEED_OVERAGE)
+            continue;
+        wr_warning(ld, reading->when_store_gone != NULL ? reading->when_store_gone : node,
+                   "what is let through under plan %s while the store is gone is counted, but "
+                   "never as overage; with when_store_gone: closed nothing is",
+                   ld->policy->plans[plan]);
         return;
-    if (quota->anchor_by_customer)
+    }
+}
+
+static void settle_quota(struct wr_loader *ld, const struct wr_yaml *node,
+                         const struct wr_limit_reading *reading)
+{
+    struct wr_policy_limit *limit = reading->limit;
+
+    if (limit->quota == NULL || !limit->quota->exact)
+        return;
+    if (limit->quota->anchor_by_customer)
         wr_error(ld, node,
                  "a shared quota has the same windows for all: expected anchor: DAY, "
                  "found anchor: customer");
-    for (size_t plan = 0; plan < ld->policy->plan_count; plan++) {
-        if (limit->unlimited[plan] || (quota->plan[plan].on_exceed == WR_EXCEED_DENY &&
-                                       quota->plan[plan].most == quota->plan[plan].limit))
-            continue;
-        wr_error(ld, node,
-                 "a shared quota is a hard cap: expected on_exceed: deny and no grace of plan %s; "
-                 "with shared: false each node gives the whole of it",
-                 ld->policy->plans[plan]);
-        return;
-    }
+    make_at_store(ld, node, limit);
+    warn_gone(ld, node, reading);
 }
 
 void wr_settle_shared(struct wr_loader *ld, const struct wr_yaml *node,
@@ -213,7 +263,7 @@ void wr_settle_shared(struct wr_loader *ld, const struct wr_yaml *node,
     if (limit->by == NULL)
         return;
     check_fits(ld, node, reading, store);
-    check_quota(ld, node, limit);
+    settle_quota(ld, node, reading);
     if (limit->leased)
         warn_leased(ld, node, reading, store->nodes);
 }

@@ -148,7 +148,7 @@ static bool make_look(struct question *q, const struct wr_handle *handle,
                                        WR_PART_CUSTOMER};
     if (!wr_engine_store_key(handle->weir->engine, &key, charge))
         return false;
-    charge->limit = &wr_policy_limit(policy, (size_t)limit)->by[plan];
+    charge->limit = wr_policy_at_store(wr_policy_limit(policy, (size_t)limit), (unsigned)plan);
     return true;
 }
 

@@ -55,6 +55,17 @@ bool wr_asks_shares_limit(const struct wr_loop *loop, unsigned limit)
 
 /* ---- beginning ------------------------------------------------------------------------------- */
 
+/* A request whose customer has moved to |plan| meanwhile. */
+static bool begin_by_plan(struct wr_engine *engine, const struct what *what, int plan, int64_t now,
+                          struct wr_question *question)
+{
+    struct weir_request request = *what->request;
+
+    request.plan = plan;
+    return (what->kind == RESERVE ? wr_engine_begin_reserve : wr_engine_begin)(
+        engine, &request, now, &question->answer, &question->pending);
+}
+
 static bool begin(struct wr_engine *engine, const struct what *what, int64_t now,
                   struct weir_answer *answer, struct wr_pending *pending)
 {
@@ -138,14 +149,19 @@ static bool begin_new(struct wr_asks *asks, const struct what *what, struct weir
     return true;
 }
 
-/* It waited for a lease that is there now, or never will be. */
+/* It waited for a lease that is there now, or never will be; or its customer has moved. */
 static bool begin_again(struct wr_asks *asks, struct wr_question *question, const struct what *what,
                         struct weir_answer *answer)
 {
     struct wr_engine *engine = asks->loop->handle->weir->engine;
+    int64_t now = wr_loop_now(asks->loop);
+    int plan = what->request != NULL ? question->pending.upgrade_to : -1;
+    bool complete;
 
     asks->at = &question->next;
-    if (!begin(engine, what, wr_loop_now(asks->loop), &question->answer, &question->pending))
+    complete = plan >= 0 ? begin_by_plan(engine, what, plan, now, question)
+                         : begin(engine, what, now, &question->answer, &question->pending);
+    if (!complete)
         return go_on(question, answer);
     question->state = WR_QUESTION_DONE;
     wr_question_decided(question, &question->answer);

@@ -19,7 +19,7 @@ struct wr_flight;     /* leases.h */
 enum wr_question_state {
     WR_QUESTION_ASKING, /* the store has it */
     WR_QUESTION_WAITS,  /* for a lease that another question asks for */
-    WR_QUESTION_AGAIN,  /* that has come: to be begun anew */
+    WR_QUESTION_AGAIN,  /* that has come, or its customer moves to another plan: to be begun anew */
     WR_QUESTION_ALONE,  /* that will not come, the store is gone: to be begun and ended without */
     WR_QUESTION_DONE    /* |answer| is complete */
 };

@@ -1,7 +1,8 @@
 /* question.c - a question to the store: asked, come back, completed, given back.
  *
  *   begun --> ASKING --done--> DONE --> given out, forgotten
- *       |                       ^
+ *       |           |           ^
+ *       |           +--upgrade--|--> AGAIN
  *       +--> WAITS --landed--> AGAIN (begun anew), ALONE (begun anew, ended without the store)
  *
  * Invariants:
@@ -162,6 +163,10 @@ static void complete(struct wr_question *question, enum wr_remote_result result,
     }
     if (result == WR_REMOTE_GONE)
         count_degraded(question);
+    if (p->upgrade_to >= 0 && question->asks != NULL && !question->taking) {
+        question->state = WR_QUESTION_AGAIN; /* refused: nothing is taken */
+        return;
+    }
     wr_question_decided(question, &question->answer);
     question->state = WR_QUESTION_DONE;
 }

@@ -1,5 +1,6 @@
 /* memcached_model.c - random schedules through the backend at a real memcached, beside the C core
- * on a word: the same verdict, and everything that is said of it, to the nanosecond. */
+ * on a word: the same verdict, and everything that is said of it, to the nanosecond. And quotas of
+ * customers over nodes: ../quota_nodes.h. */
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,6 +10,7 @@
 #include <unistd.h>
 
 #include "../model/schedule.h"
+#include "../quota_nodes.h"
 #include "base/zone.h"
 #include "remote/remote.h"
 
@@ -289,8 +291,53 @@ static void refunds(void **state)
     }
 }
 
+/* ---- quotas over nodes --------------------------------------------------------------------- */
+
+static int64_t left(const struct wr_remote_charge *charge, int64_t now_ns)
+{
+    struct wr_remote_call call = {.count = 1};
+    struct wr_limit limit;
+
+    assert_null(wr_limit_make_civil(&limit, &charge->limit->civil, WR_CIVIL_UNITS_MAX, false));
+    call.charge[0] = *charge;
+    call.charge[0].limit = &limit;
+    call.charge[0].cost = 0;
+    ask(&call, now_ns);
+    return call.charge[0].remaining;
+}
+
+/* Nobody says when an order is done. */
+static void wait_for(const struct wr_remote_charge *charge, int64_t units, int64_t now_ns)
+{
+    for (int tries = 0; tries < 1000 && left(charge, now_ns) != units; tries++)
+        continue;
+    assert_int_equal(left(charge, now_ns), units);
+}
+
+static void take_for_node(struct wr_remote_call *call, int64_t now_ns)
+{
+    ask(call, now_ns);
+}
+
+static void refund_for_node(const struct wr_remote_charge *charge, int64_t units, int64_t now_ns)
+{
+    int64_t before = left(charge, now_ns);
+
+    backend.ops->refund(backend.context, charge, units, now_ns);
+    wait_for(charge, before + units, now_ns);
+}
+
+static void force_for_node(const struct wr_remote_charge *charge, int64_t units, int64_t now_ns)
+{
+    int64_t before = left(charge, now_ns);
+
+    backend.ops->force(backend.context, charge, units, now_ns);
+    wait_for(charge, before - units, now_ns);
+}
+
 int main(void)
 {
+    static const struct quota_store nodes = {take_for_node, refund_for_node, force_for_node};
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fixed_windows), cmocka_unit_test(sliding_windows),
         cmocka_unit_test(token_buckets), cmocka_unit_test(leaky_buckets),
@@ -302,6 +349,7 @@ int main(void)
     start_server();
     open_backend();
     failed = cmocka_run_group_tests(tests, NULL, NULL);
+    failed += quota_nodes_run(&nodes, (int64_t)time(NULL) * WR_NS_PER_S);
     backend.ops->close(backend.context);
     (void)uv_run(&loop, UV_RUN_DEFAULT);
     failed += uv_loop_close(&loop) != 0;

@@ -22,8 +22,8 @@ static const char policy[] =
     "  - name: daily\n"
     "    by: [customer]\n"
     "    shared: true\n"
-    "    when_store_gone: open\n"
-    "    quota: {limit: 100, per: day, count: {status: [2xx]}}\n"
+    "    when_store_gone: %s\n"
+    "    quota: {limit: 100, per: day, count: {status: [2xx]}%s}\n"
     "  - {name: per-ip, by: [ip], rate: 1000/day, algorithm: fixed-window}\n";
 
 struct place {
@@ -53,14 +53,14 @@ static void fill(const char *folder)
     wr_customers_close(map);
 }
 
-static void open_place(struct place *place, const char *mode)
+static void open_place(struct place *place, const char *mode, const char *gone, const char *more)
 {
     char text[2000], path[128], errors[4000];
     FILE *file;
 
     (void)snprintf(place->folder, sizeof place->folder, "/tmp/weir-test-shared-XXXXXX");
     assert_non_null(mkdtemp(place->folder));
-    (void)snprintf(text, sizeof text, policy, place->folder, mode, place->folder);
+    (void)snprintf(text, sizeof text, policy, place->folder, mode, place->folder, gone, more);
     (void)snprintf(path, sizeof path, "%s/policy.yaml", place->folder);
     file = fopen(path, "w");
     assert_non_null(file);
@@ -86,24 +86,36 @@ static void close_place(struct place *place)
     (void)rmdir(place->folder);
 }
 
-static int setup(const char *mode)
+static int setup(const char *mode, const char *gone, const char *more)
 {
     store = memory_store_new(NODES);
     for (unsigned i = 0; i < NODES; i++)
-        open_place(&places[i], mode);
+        open_place(&places[i], mode, gone, more);
     return 0;
 }
 
 static int setup_strict(void **state)
 {
     (void)state;
-    return setup("strict");
+    return setup("strict", "open", "");
 }
 
 static int setup_leased(void **state)
 {
     (void)state;
-    return setup("leased");
+    return setup("leased", "open", "");
+}
+
+static int setup_graced(void **state)
+{
+    (void)state;
+    return setup("leased", "open", ", grace: 20%");
+}
+
+static int setup_billed(void **state)
+{
+    (void)state;
+    return setup("strict", "local", ", on_exceed: overage, ceiling: 140");
 }
 
 static int teardown(void **state)
@@ -115,7 +127,7 @@ static int teardown(void **state)
     return 0;
 }
 
-static uint64_t counted(const struct place *place)
+static uint64_t read_cell(const struct place *place, uint64_t *over)
 {
     struct wr_usage_window windows[WR_USAGE_WINDOWS];
     struct wr_usage_options options = {.name = "daily", .per = 1, .must_exist = true};
@@ -129,7 +141,15 @@ static uint64_t counted(const struct place *place)
     count = wr_usage_read(usage, 3, windows);
     wr_usage_close(usage);
     assert_true(count <= 1 && (count == 0 || windows[0].day == DAY_T0));
+    *over = count == 0 ? 0 : windows[0].over;
     return count == 0 ? 0 : windows[0].units;
+}
+
+static uint64_t counted(const struct place *place)
+{
+    uint64_t over;
+
+    return read_cell(place, &over);
 }
 
 static uint64_t spend(unsigned turns)
@@ -169,6 +189,50 @@ static void what_passes_without_the_store_is_counted(void **state)
     assert_int_equal(counted(&places[0]), 500);
 }
 
+/* Leases are of what is admitted, the grace too; what callers are told is of the limit. */
+static void a_grace_is_admitted_and_not_told(void **state)
+{
+    struct call one = {.api_key = "key", .cost = 1};
+    uint64_t admitted = 0, over;
+
+    (void)state;
+    for (unsigned i = 0; i < 300; i++) {
+        struct weir_answer answer = request(&places[i % NODES].node, T0 + i * MS, one);
+        admitted += answer.outcome == WEIR_ALLOW;
+        assert_int_equal(answer.verdicts[0].capacity_units, LIMIT);
+        assert_true(answer.verdicts[0].remaining_units < LIMIT);
+        if (answer.outcome == WEIR_DENY)
+            assert_int_equal(answer.verdicts[0].remaining_units, 0);
+    }
+    assert_true(admitted > LIMIT && admitted <= LIMIT + 20);
+    assert_int_equal(read_cell(&places[0], &over) + counted(&places[1]), admitted);
+    assert_int_equal(over, 0);
+}
+
+/* Each has half of what is admitted in all, and none knows what lies beyond the limit. */
+static void what_an_island_lets_through_is_no_overage(void **state)
+{
+    struct node *node = &places[0].node;
+    struct weir_answer answer;
+    uint64_t over;
+
+    (void)state;
+    (void)request(node, T0, (struct call){.api_key = "key", .cost = 90});
+    answer = request(&places[1].node, T0, (struct call){.api_key = "key", .cost = 30});
+    assert_int_equal(answer.verdicts[0].remaining_units, 0);
+    assert_int_equal(read_cell(&places[1], &over), 30);
+    assert_int_equal(over, 20);
+    node->store = NULL;
+    answer = request(node, T0, (struct call){.api_key = "key", .cost = 69});
+    assert_int_equal(answer.outcome, WEIR_ALLOW);
+    assert_int_equal(answer.verdicts[0].capacity_units, 50);
+    assert_int_equal(answer.verdicts[0].remaining_units, 0);
+    answer = request(node, T0, (struct call){.api_key = "key", .cost = 2});
+    assert_int_equal(answer.outcome, WEIR_DENY);
+    assert_int_equal(read_cell(&places[0], &over), 159);
+    assert_int_equal(over, 0);
+}
+
 static void settling_and_the_status_are_counted_too(void **state)
 {
     struct node *node = &places[0].node;
@@ -192,6 +256,7 @@ static void settling_and_the_status_are_counted_too(void **state)
 }
 
 #define STRICT(f) cmocka_unit_test_setup_teardown(f, setup_strict, teardown)
+#define WITH(f, setup) cmocka_unit_test_setup_teardown(f, setup, teardown)
 #define LEASED(f) cmocka_unit_test_setup_teardown(f, setup_leased, teardown)
 
 int main(void)
@@ -199,6 +264,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         STRICT(all_nodes_add_up),
         LEASED(all_nodes_add_up),
+        WITH(a_grace_is_admitted_and_not_told, setup_graced),
+        WITH(what_an_island_lets_through_is_no_overage, setup_billed),
         STRICT(what_passes_without_the_store_is_counted),
         STRICT(settling_and_the_status_are_counted_too),
     };

@@ -178,35 +178,6 @@ static void test_the_section_customers(void **state)
 /* ---- shared -----------------------------------------------------------------------------------
  */
 
-#define SHARED                                                        \
-    CUSTOMERS "store: {redis: {url: \"redis://127.0.0.1:6379/0\"}}\n" \
-              "limits:\n" FLOOR
-
-static void expect_some_error(const char *text, const char *expected)
-{
-    int result;
-    const char *got = messages_of(text, strlen(text), &result);
-
-    if (result != WEIR_EPOLICY || strstr(got, expected) == NULL)
-        fail_msg("%s\n--- gave %d:\n%s--- without\n%s", text, result, got, expected);
-}
-
-static void test_a_shared_quota_is_a_hard_cap(void **state)
-{
-    (void)state;
-    wr_policy_free(policy_of(SHARED "  - {name: q, by: [customer], shared: true, quota: {limit: 5, "
-                                    "per: day}}\n"));
-    expect_some_error(SHARED "  - {name: q, by: [customer], shared: true, quota: {limit: 5, per: "
-                             "day, grace: 20%}}\n",
-                      "a shared quota is a hard cap");
-    expect_some_error(SHARED "  - {name: q, by: [customer], shared: true, quota: {limit: 5, per: "
-                             "day, on_exceed: overage}}\n",
-                      "a shared quota is a hard cap");
-    expect_some_error(SHARED "  - {name: q, by: [customer], shared: true, quota: {limit: 5, per: "
-                             "month, anchor: customer}}\n",
-                      "a shared quota has the same windows for all");
-}
-
 /* ---- what is refused ------------------------------------------------------------------------ */
 
 static void test_bad_values(void **state)
@@ -442,7 +413,6 @@ static void test_costs_of_plans(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_shared_quota_is_a_hard_cap),
         cmocka_unit_test(test_all_of_a_quota),
         cmocka_unit_test(test_plans_differ),
         cmocka_unit_test(test_what_plans_borrow),
