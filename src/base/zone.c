@@ -108,6 +108,13 @@ static bool is_name(const char *name)
                len;
 }
 
+/* Files of the same folder that are no zone: what this machine is set to, and not set to. */
+static bool is_setting(const char *name)
+{
+    return strcmp(name, "localtime") == 0 || strcmp(name, "posixrules") == 0 ||
+           strcmp(name, "Factory") == 0;
+}
+
 /* The whole file, or NULL and errno. */
 static unsigned char *read_whole(const char *path, size_t *len)
 {
@@ -138,6 +145,10 @@ static struct wr_zone *load(const char *name, const char **why)
     struct wr_zone *zone;
     size_t len;
 
+    if (is_setting(name)) {
+        *why = "what it is depends on the machine: name the zone itself";
+        return NULL;
+    }
     if (!is_name(name) ||
         snprintf(path, sizeof path, "%s/%s", folder == NULL || folder[0] != '/' ? FOLDER : folder,
                  name) >= (int)sizeof path) {

@@ -12,7 +12,7 @@
 #define ERRORS_BYTES                                                            \
     65536U /* WR_DIAG_MAX messages of WR_DIAG_TEXT_MAX bytes, with their places \
             */
-#define CELL_BYTES 128U
+#define CELL_BYTES 256U
 
 static const char usage[] =
     "usage: weir check [--quiet] FILE...\n"
@@ -49,13 +49,12 @@ static const char *algorithm_of(const struct wr_policy *policy, const struct wr_
 static void fill_row(const struct wr_policy *policy, size_t index, size_t plan, struct row *row)
 {
     const struct wr_policy_limit *limit = wr_policy_limit(policy, index);
-    char rate[CELL_BYTES];
+    char rate[CELL_BYTES - WR_NAME_MAX - 3];
 
     memset(row, 0, sizeof *row);
     wr_policy_describe_rate(policy, index, plan, rate, sizeof rate);
     if (limit->by_plan)
-        (void)snprintf(row->cell[RATE], CELL_BYTES, "%s: %.60s", wr_policy_plan(policy, plan),
-                       rate);
+        (void)snprintf(row->cell[RATE], CELL_BYTES, "%s: %s", wr_policy_plan(policy, plan), rate);
     else
         (void)snprintf(row->cell[RATE], CELL_BYTES, "%s", rate);
     if (plan > 0)

@@ -164,6 +164,27 @@ static void read_headers(struct wr_loader *ld, const struct wr_yaml *value, void
     ld->policy->settings.header_families = families;
 }
 
+/* Is what stands behind the scheme a host, and a port if there is one? |at|: terminated. */
+static bool has_host(const char *at)
+{
+    size_t len = strcspn(at, "/?#");
+    const char *end = at + len, *sign = memchr(at, '@', len), *port;
+    unsigned number = 0;
+
+    if (sign != NULL)
+        at = sign + 1;
+    port = at + strcspn(at, *at == '[' ? "]" : ":/?#");
+    if (*at == '[' && *port++ != ']')
+        return false;
+    if (port == at || port >= end)
+        return port != at && port == end;
+    if (*port != ':' || end - port < 2 || end - port > 6)
+        return false;
+    for (port++; port < end && *port >= '0' && *port <= '9'; port++)
+        number = number * 10 + (unsigned)(*port - '0');
+    return port == end && number >= 1 && number <= 65535;
+}
+
 bool wr_read_url(struct wr_loader *ld, const struct wr_yaml *value, const char *what,
                  bool secretive, const char **out)
 {
@@ -178,6 +199,12 @@ bool wr_read_url(struct wr_loader *ld, const struct wr_yaml *value, const char *
                  "%s: expected a URL that begins with https:// or http:// and has no blanks or "
                  "quotes, found %s",
                  what, secretive ? wr_found_kind(value) : wr_found(value).text);
+        return false;
+    }
+    if (!has_host(strchr(value->text, ':') + 3)) {
+        wr_error(ld, value,
+                 "%s: expected a host behind ://, and of ports one of 1 to 65535, found %s", what,
+                 secretive ? wr_found_kind(value) : wr_found(value).text);
         return false;
     }
     *out = wr_keep(ld, value);

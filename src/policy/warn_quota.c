@@ -82,6 +82,43 @@ static void warn_numbers(struct wr_loader *ld, size_t limit)
                    "count has no effect: all classes count without it too");
 }
 
+static const struct wr_yaml *written(const struct wr_yaml *node, const char *name)
+{
+    const struct wr_yaml *value = place(node, name);
+
+    return value != node ? value : NULL;
+}
+
+/* Does the limit count each request of somebody who is no customer? */
+static bool counts_strangers(const struct wr_policy *policy, size_t limit)
+{
+    const struct wr_rule *rule = &policy->rules[limit];
+    bool missing = false;
+
+    for (size_t i = 0; i < rule->parts; i++)
+        missing = missing || rule->part[i].source == WR_BY_CUSTOMER ||
+                  rule->part[i].source == WR_BY_IDENTITY;
+    return !policy->limits[limit].shadow && rule->methods == WR_METHODS_ALL &&
+           (!missing || rule->when_missing != WR_MISSING_SKIP);
+}
+
+/* Whose key leads nowhere passes, as often as he likes. */
+static void warn_strangers(struct wr_loader *ld, size_t limit)
+{
+    const struct wr_policy *policy = ld->policy;
+
+    if (written(ld->limit_nodes[limit], "when_missing") != NULL)
+        return;
+    for (size_t i = 0; i < policy->pathless_count; i++)
+        if (counts_strangers(policy, policy->pathless[i]))
+            return;
+    wr_warning(ld, place(ld->limit_nodes[limit], "quota")->key,
+               "callers who are no customers are not counted by %s, nor by any other limit for all "
+               "paths: when_missing: deny refuses them, a limit by: [ip] holds them back, "
+               "when_missing: skip says that they may pass",
+               policy->limits[limit].name);
+}
+
 static void warn_kind(struct wr_loader *ld, size_t limit)
 {
     const struct wr_policy *policy = ld->policy;
@@ -141,6 +178,23 @@ static void warn_dead_ends(struct wr_loader *ld)
     }
 }
 
+/* "default" is what the default plan is called that nobody has named; beside another it misleads.
+ */
+static void warn_default_name(struct wr_loader *ld)
+{
+    const struct wr_policy *policy = ld->policy;
+    const struct wr_yaml *section = ld->sections[WR_SECTION_PLANS] != NULL
+                                        ? ld->sections[WR_SECTION_PLANS]
+                                        : ld->sections[WR_SECTION_IDENTITY];
+
+    for (size_t plan = 0; section != NULL && plan < policy->plan_count; plan++)
+        if (plan != policy->default_plan && strcmp(policy->plans[plan], "default") == 0)
+            wr_warning(ld, place(section, "default")->key,
+                       "the plan called default is not the default one, which is %s: callers of "
+                       "whom nothing is known do not have it",
+                       policy->plans[policy->default_plan]);
+}
+
 /* A hook that no quota has anything for. */
 static void warn_silent_hooks(struct wr_loader *ld)
 {
@@ -174,9 +228,12 @@ void wr_warn_quotas(struct wr_loader *ld)
             continue;
         warn_numbers(ld, i);
         warn_kind(ld, i);
+        if (policy->limits[i].quota->exact)
+            warn_strangers(ld, i);
         if (policy->limits[i].quota->exact && is_pathless(policy, i))
             warn_same(ld, i);
     }
     warn_dead_ends(ld);
+    warn_default_name(ld);
     warn_silent_hooks(ld);
 }

@@ -41,6 +41,18 @@ def test_a_good_policy_is_ok_with_a_summary(weir, tmp_path):
 """
 
 
+def test_no_word_of_a_quota_is_cut(weir, tmp_path):
+    path = write(tmp_path, """version: 1
+identity: {api_key: {header: X-Api-Key}, plan: {default: free}}
+customers: {directory: c}
+plans: {free: {quotas: {monthly: 1000000}}, pro: {quotas: {monthly: {limit: 100000000, on_exceed: overage, ceiling: 2000000000}}}}
+limits:
+  - {name: monthly, by: [customer], when_missing: deny, quota: {per: month, anchor: customer, zone: America/Argentina/Buenos_Aires}}
+""")
+    assert ("pro: 100000000 a month from the customer's day, America/Argentina/Buenos_Aires, then overage to 2000000000\n"
+            in check(weir, path).stdout)
+
+
 def test_shared_limits_say_where_they_lie(weir, tmp_path):
     path = write(tmp_path, """version: 1
 store: {redis: {url: "redis://weir:hunter2@10.0.0.5/1"}, mode: leased, nodes: 3, deadline: 50ms}

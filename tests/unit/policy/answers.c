@@ -84,6 +84,16 @@ static void test_lists_have_a_share(void **state)
 
 static void test_errors(void **state)
 {
+    static const char *const no_hosts[] = {"http://",      "https:///x",      "http://h:99999/",
+                                           "http://h:0",   "http://:80/",     "http://u@",
+                                           "http://h:/x",  "http://h:8080x/", "http://[::1",
+                                           "http://h:-1/", "http://?q",       "http://[::1]x"};
+    static const char *const hosts[] = {"http://h",
+                                        "https://h:1/x",
+                                        "http://[::1]:65535",
+                                        "http://u:p@h:80?a@b",
+                                        "https://h/a:99999/b@c",
+                                        "http://h#x"};
     (void)state;
     expect_errors(ANSWERS("status: 200"),
                   "3:19: error: status: expected a whole number from 400 to 599, found \"200\"\n");
@@ -110,6 +120,21 @@ static void test_errors(void **state)
     expect_errors(ANSWERS("upgrade_url: 'https://x/\"'"),
                   "3:24: error: upgrade_url: expected a URL that begins with https:// or http:// "
                   "and has no blanks or quotes, found \"https://x/\"\"\n");
+    for (size_t i = 0; i < sizeof no_hosts / sizeof no_hosts[0]; i++) {
+        char text[200], error[200];
+        (void)snprintf(text, sizeof text, ANSWERS("upgrade_url: \"%s\""), no_hosts[i]);
+        (void)snprintf(
+            error, sizeof error,
+            "3:24: error: upgrade_url: expected a host behind ://, and of ports one of 1 "
+            "to 65535, found \"%s\"\n",
+            no_hosts[i]);
+        expect_errors(text, error);
+    }
+    for (size_t i = 0; i < sizeof hosts / sizeof hosts[0]; i++) {
+        char text[200];
+        (void)snprintf(text, sizeof text, ANSWERS("upgrade_url: \"%s\""), hosts[i]);
+        wr_policy_free(policy_of(text));
+    }
     expect_errors(ANSWERS("cors: 1"), "3:17: error: cors: expected true or false, found \"1\"\n");
     expect_errors(ARENA("size: 64"), "3:15: error: size: expected 1MiB to 1TiB, found \"64\"\n");
     expect_errors(ARENA("size: 2TiB"),

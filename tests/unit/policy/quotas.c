@@ -112,6 +112,36 @@ static void test_what_plans_borrow(void **state)
     wr_policy_free(policy);
 }
 
+/* Who is no customer passes a quota by customer: said, unless something else counts him. */
+static void test_strangers(void **state)
+{
+    static const char warning[] =
+        "5:31: warning: callers who are no customers are not counted by q, nor by any other limit "
+        "for all paths: when_missing: deny refuses them, a limit by: [ip] holds them back, "
+        "when_missing: skip says that they may pass\n";
+    (void)state;
+
+#define ALONE(more) \
+    CUSTOMERS "limits:\n  - {name: q, by: [customer], " more "quota: {limit: 9, per: day}}\n"
+    expect_warnings(ALONE(""), warning);
+    expect_warnings(ALONE("when_missing: skip, "), "");
+    expect_warnings(ALONE("when_missing: deny, "), "");
+    expect_warnings(ALONE("") FLOOR, "");
+    expect_warnings(ALONE("") "  - {name: b, by: [ip], match: {path: /b}, rate: 9/m}\n", warning);
+    expect_warnings(ALONE("") "  - {name: b, by: [ip], mode: shadow, rate: 9/m}\n", warning);
+#undef ALONE
+}
+
+static void test_a_plan_called_default(void **state)
+{
+    (void)state;
+    expect_warnings(CUSTOMERS "plans:\n  free: {quotas: {q: 1}}\n  default: {quotas: {q: 2}}\n"
+                              "limits:\n" FLOOR
+                              "  - {name: q, by: [customer], quota: {per: day}}\n",
+                    "6:3: warning: the plan called default is not the default one, which is free: "
+                    "callers of whom nothing is known do not have it\n");
+}
+
 /* Hooks of a policy that has nothing for them, of one that has, and durations out of bounds. */
 static void test_hooks(void **state)
 {
@@ -183,6 +213,10 @@ static void test_the_section_customers(void **state)
 static void test_bad_values(void **state)
 {
     (void)state;
+    expect_errors(
+        QUOTA("limit: 5, per: day, zone: posixrules"),
+        "6:65: error: zone: expected a name of the tz database such as Europe/Istanbul, "
+        "found \"posixrules\": what it is depends on the machine: name the zone itself\n");
     expect_errors(QUOTA("limit: 5, per: day, zone: Europe/Istambul"),
                   "6:65: error: zone: expected a name of the tz database such as Europe/Istanbul, "
                   "found \"Europe/Istambul\" (did you mean Europe/Istanbul?)\n");
@@ -416,6 +450,8 @@ int main(void)
         cmocka_unit_test(test_all_of_a_quota),
         cmocka_unit_test(test_plans_differ),
         cmocka_unit_test(test_what_plans_borrow),
+        cmocka_unit_test(test_strangers),
+        cmocka_unit_test(test_a_plan_called_default),
         cmocka_unit_test(test_hooks),
         cmocka_unit_test(test_the_section_customers),
         cmocka_unit_test(test_bad_values),
