@@ -1,0 +1,102 @@
+"""Two daemons, quotas that they share over one Redis: overage adds up to what all used beyond the limit, and whoever comes
+to the end of his plan moves to the next one at once, on each node with the first request that needs it."""
+import json
+import subprocess
+
+from redis_servers import Redis
+from serving import wait_for
+from shared_nodes import Node, all_at_once
+from test_usage_verify import noon
+
+POLICY = """version: 1
+arena: {{path: {folder}/arena, size: 4MiB}}
+listen: {{http: 127.0.0.1:0, admin: 127.0.0.1:0, threads: 2}}
+store: {{redis: {{url: "redis://127.0.0.1:{port}/0"}}, deadline: 5s, nodes: 2, secret: pepper-of-two-nodes}}
+identity: {{api_key: {{header: X-Api-Key}}, plan: {{default: free}}}}
+customers: {{directory: {folder}/customers, by: [api_key], room: 100, flush: 100ms}}
+plans:
+  free: {{quotas: {{daily: {{limit: 10, on_exceed: upgrade}}}}, upgrade_to: pro}}
+  pro: {{quotas: {{daily: {{limit: 30, grace: 10%}}}}}}
+  metered: {{quotas: {{daily: {{limit: 100, on_exceed: overage, ceiling: 150}}}}}}
+limits:
+  - {{name: per-ip, by: [ip], rate: 1000000/minute}}
+  - {{name: daily, by: [customer], shared: true, when_store_gone: closed, quota: {{limit: 10, per: day, zone: "{zone}"}}}}
+"""
+CUSTOMERS = {"k1": ("acme", "metered"), "k2": ("globex", "free")}
+
+
+class Site:
+    def __init__(self, weir, tmp_path, port):
+        self.weir, self.nodes = weir, []
+        self.folders = [tmp_path / f"node{i}" for i in range(2)]
+        for folder in self.folders:
+            folder.mkdir()
+            self.nodes.append(Node(weir, folder / "policy.yaml", POLICY.format(folder=folder, port=port, zone=noon())))
+            for key, (name, plan) in CUSTOMERS.items():
+                self.command(folder, "customer", "create", name, "--plan", plan, "--value", "-", value=key + "\n")
+        for node in self.nodes:
+            for key, (_, plan) in CUSTOMERS.items():
+                wait_for(f"{key} is known", lambda: node.check(key, cost=0)["plan"] == plan)
+
+    def command(self, folder, *words, value=None):
+        done = subprocess.run([self.weir, words[0], "-c", folder / "policy.yaml", *words[1:]], capture_output=True, text=True,
+                              timeout=60, input=value)
+        assert done.returncode == 0, (done.stdout, done.stderr)
+        return done.stdout
+
+    def standing(self, folder, name):
+        [quota] = json.loads(self.command(folder, "usage", "--json", name))["quotas"]
+        return quota["used"], quota["over"]
+
+    def sums(self, name):
+        """(used, over) of all nodes."""
+        return tuple(map(sum, zip(*[self.standing(folder, name) for folder in self.folders])))
+
+    def moves(self, folder, name):
+        changes = json.loads(self.command(folder, "customer", "log", "--json", name))["changes"]
+        return [change for change in changes if change["what"] == "plan"]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for node in self.nodes:
+            node.close()
+
+
+def daily(answer):
+    return next(limit for limit in answer["limits"] if limit["name"] == "daily")
+
+
+def test_overage_and_upgrades_over_two_nodes(weir, tmp_path):
+    with Redis() as redis, Site(weir, tmp_path, redis.port) as site:
+        one, two = site.nodes
+
+        # Both at once, across the limit: what is admitted ends at the ceiling, and all beyond the limit is on one bill.
+        def use(node, times, cost):
+            mine = Node.__new__(Node)
+            mine.daemon, mine.web = node.daemon, None
+            return lambda: sum(cost for _ in range(times) if mine.check("k1", cost)["verdict"] == "allow")
+        assert all_at_once(use(one, 30, 1), use(one, 15, 2), use(two, 30, 1), use(two, 11, 3)) == 123
+        wait_for("the overage", lambda: site.sums("acme") == (123, 23))
+        assert all_at_once(use(one, 10, 2), use(two, 10, 2)) == 26  # 149 of 150
+        refused = one.check("k1", 2)
+        assert (refused["verdict"], daily(refused)["remaining"]) == ("deny", 0)
+        assert two.check("k1")["verdict"] == "allow"
+        wait_for("the overage", lambda: site.sums("acme") == (150, 50))
+
+        # The end of the plan: met on one node, which records it; on the other when it is needed there.
+        assert all(node.check("k2")["plan"] == "free" for node in site.nodes * 5)
+        moved = one.check("k2")
+        assert (moved["verdict"], moved["plan"], daily(moved)["remaining"]) == ("allow", "pro", 19)
+        wait_for("it is recorded", lambda: len(site.moves(site.folders[0], "globex")) == 1)
+        assert site.moves(site.folders[1], "globex") == []
+        moved = two.check("k2", 5)
+        assert (moved["verdict"], moved["plan"], daily(moved)["remaining"]) == ("allow", "pro", 14)
+        wait_for("it is recorded there", lambda: len(site.moves(site.folders[1], "globex")) == 1)
+
+        # The grace of the next plan: admitted, not told, and no overage.
+        assert one.check("k2", 16)["verdict"] == "allow"
+        assert (one.check("k2")["verdict"], two.check("k2")["verdict"]) == ("allow", "deny")
+        wait_for("all is in the ledgers", lambda: site.sums("globex") == (33, 0))
+        assert [len(site.moves(folder, "globex")) for folder in site.folders] == [1, 1]
