@@ -93,6 +93,7 @@ def holds_and_recovers(weir, tmp_path, site, trouble, mode, deadline=DEADLINE_MS
             wait_for("the store is back", lambda: len(node.said("store back")) == len(node.said("store lost")))
             assert node.readyz() == (200, "serving")
         back = time.time()
+        flood.hurry()
         wait_for("the closed limit is used up", lambda: refused(flood, "closed", back))
         wait_for("the local limit is used up", lambda: refused(flood, "local", back))
         answers = by_key(flood.stop())

@@ -64,6 +64,7 @@ def test_nodes_cut_off_from_each_other(weir, tmp_path, cut, mode):
             islands.plug(i)
         settle(nodes, COUNT)
         back = time.time()
+        flood.hurry()
         for limit in ("closed", "local"):
             wait_for(f"{limit} is used up", lambda: refused(flood, limit, back))
         answers = by_key(flood.stop())

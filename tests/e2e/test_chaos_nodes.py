@@ -31,6 +31,7 @@ def text(port, mode, **more):
 
 
 def run_out(flood, since=0):
+    flood.hurry()
     for limit in ("closed", "local", "open"):
         wait_for(f"{limit} is used up", lambda: refused(flood, limit, since))
     return by_key(flood.stop())

@@ -172,6 +172,7 @@ def test_what_was_promised_holds_and_it_recovers(weir, tmp_path, trouble, mode):
             end = time.time()
         site.settle(range(3))
         back = time.time()
+        flood.hurry()
         for limit in ("closed", "local"):
             wait_for(f"{limit} is used up", lambda: refused(flood, limit, back))
         answers = by_key(flood.stop())
