@@ -74,9 +74,17 @@ class Door:
                 if not data or (not until_closed and got.count(b"\r\n\r\n")):
                     return got
 
-    def close(self):
+    def hang_up(self):
         if self.connection is not None:
             self.connection.close()
+
+    def end(self):
+        """SIGTERM, and the exit status. A drain waits for connections that are kept: ours is not."""
+        self.hang_up()
+        return self.daemon.end()
+
+    def close(self):
+        self.hang_up()
         self.daemon.close()
 
 

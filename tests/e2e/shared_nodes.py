@@ -117,11 +117,22 @@ class Node:
         self.daemon.signal(signal.SIGHUP)
         self.daemon.event("reloaded", count)
 
+    def hang_up(self):
+        if self.web is not None:
+            self.web.close()
+        if self.wire is not None:
+            self.wire.close()
+        self.wire = None
+
+    def end(self):
+        """SIGTERM, and the exit status. A drain waits for connections that are kept: ours are not."""
+        self.hang_up()
+        return self.daemon.end()
+
     def close(self):
         if self.grpc is not None:
             self.grpc.close()
-        if self.wire is not None:
-            self.wire.close()
+        self.hang_up()
         self.daemon.close()
 
 

@@ -1,4 +1,6 @@
 """Stores that are found by a name, while the resolver takes its time: nobody waits for it, and what it says is heard."""
+import contextlib
+
 import pytest
 
 from dns_server import ROOT, NameServer
@@ -6,6 +8,7 @@ from redis_servers import Redis
 from serving import wait_for
 from shared_nodes import POLICY, Node
 from test_memcached import Memcached
+from together import Together
 
 NAME = "store.example"
 SILENT_S = 30  # what the resolver allows itself for each of its tries: more than anything here may take
@@ -29,34 +32,41 @@ def policy(store, port=1, own=1, deadline=100):
     return text[:begin] + f"store: {{{where}, deadline: {deadline}ms}}\n" + text[text.index("limits:"):]
 
 
-@pytest.fixture
-def dns(tmp_path):
+@contextlib.contextmanager
+def name_server(tmp_path):
     with NameServer(tmp_path) as server:
         server.file.write_text(f"nameserver {server.address}\noptions timeout:{SILENT_S} attempts:3\n")
         yield server
 
 
-@pytest.fixture
-def start(weir, tmp_path, dns):
+@contextlib.contextmanager
+def starter(weir, tmp_path, dns):
     nodes = []
 
     def start(text):
         nodes.append(Node(weir, tmp_path / "weir.yaml", text, wrap=dns.wrap()))
         return nodes[-1]
-    yield start
-    for node in nodes:
-        node.close()
+    try:
+        yield start
+    finally:
+        for node in nodes:
+            node.close()
+
+
+at_once = Together(dns=name_server, start=starter)
 
 
 @pytest.mark.parametrize("store", STORES)
+@at_once
 def test_an_end_does_not_wait_for_it(start, dns, free_port, store):
     dns.trouble = "silent"
     node = start(policy(store, own=free_port))
     wait_for("it is asked", lambda: dns.asked > 0)
     node.check()
-    assert node.daemon.end() == 0
+    assert node.end() == 0
 
 
+@at_once
 def test_a_ring_says_that_its_name_is_not_known_yet(start, dns, free_port):
     dns.trouble = "silent"
     node = start(policy("ring", own=free_port))
@@ -65,6 +75,7 @@ def test_a_ring_says_that_its_name_is_not_known_yet(start, dns, free_port):
 
 
 @pytest.mark.parametrize("store", ["redis", "memcached"])
+@at_once
 def test_a_name_that_takes_longer_than_anybody_waits(start, dns, store):
     """1.5 s, where a connection waits for one: the answer is for the next attempt."""
     dns.names[NAME] = ["127.0.0.1"]

@@ -1,5 +1,6 @@
 """The ring: nodes among themselves, with no store. Each node is a process of its own (tests/remote/driver.c, the
 backend itself), so that it can be killed, stopped and restarted."""
+import contextlib
 import signal
 import socket
 import subprocess
@@ -7,6 +8,7 @@ import subprocess
 import pytest
 
 from redis_servers import SLACK_US, Driver, free_port, wait_for
+from together import Together
 
 PASSWORD = "correct horse"
 DAY_MS = 86_400_000
@@ -52,6 +54,9 @@ def ring(build, tmp_path):
     ring.close()
 
 
+at_once = Together(ring=lambda build, tmp_path: contextlib.closing(Ring(build, tmp_path)))
+
+
 def seen(driver, nodes):
     return driver.wait_until(f"{nodes} nodes", lambda s: s["nodes"] == nodes and s["reachable"])
 
@@ -84,6 +89,7 @@ def test_several_limits_with_several_owners_all_or_none(ring):
 
 
 @pytest.mark.parametrize("algorithm", [1, 3, 4, 5])
+@at_once
 def test_a_node_that_is_terminated_hands_over(ring, algorithm):
     args = ["--keys", 60, "--units", 100, "--window-ms", DAY_MS, "--algorithm", algorithm, "--in-flight", 32]
     for n in (1, 2):
@@ -157,6 +163,7 @@ def test_stopped_for_longer_than_the_deadline_costs_no_more_than_it(ring):
     assert max(s["slowest_us"] for s in driver.slices()) < 200_000 + SLACK_US
 
 
+@at_once
 def test_a_wrong_password_is_no_member(ring):
     ring.silent(0)
     ring.silent(1)

@@ -1,6 +1,4 @@
 """The ring through the daemon's doors: three daemons, no store."""
-import signal
-
 import pytest
 
 from redis_servers import free_port
@@ -35,8 +33,7 @@ class Ring:
 
     def end(self, number):
         node = self.nodes.pop(number)
-        node.daemon.process.send_signal(signal.SIGTERM)
-        assert node.daemon.process.wait(30) == 0
+        assert node.end() == 0
 
     def close(self):
         for node in self.nodes:
@@ -104,8 +101,7 @@ def test_each_peer_has_its_metrics(weir, tmp_path):
         assert all(counts)  # by chance once in 10^17
         assert [of(first, "answered_total", name) for name in names[1:]] == [of(first, "forwarded_total", name) for name in names[1:]]
         # Who leaves hands its keys to the others, and gets them back when it is there again.
-        third.daemon.signal(signal.SIGTERM)
-        assert third.daemon.process.wait(30) == 0
+        assert third.end() == 0
         wait_for("it is down", lambda: of(first, "peer_up", names[2]) == 0)
         assert of(first, "peer_up", names[1]) == 1
         ring.nodes[2] = Node(weir, tmp_path / "weir2.yaml", third.path.read_text())

@@ -1,4 +1,5 @@
 """A ring whose nodes are found by a name, at a name server that changes its mind."""
+import contextlib
 import signal
 import time
 
@@ -9,6 +10,7 @@ from redis_servers import free_port
 from serving import wait_for
 from shared_nodes import Node
 from test_ring_trouble import changes, policy, says, shows
+from together import Together
 
 NAME = "weir.example"
 pytestmark = ROOT
@@ -52,11 +54,7 @@ class Ring:
         self.dns.close()
 
 
-@pytest.fixture
-def ring(weir, tmp_path):
-    ring = Ring(weir, tmp_path)
-    yield ring
-    ring.close()
+at_once = Together(ring=lambda weir, tmp_path: contextlib.closing(Ring(weir, tmp_path)))
 
 
 def peers(node):
@@ -67,6 +65,7 @@ def remaining(node, key):
     return node.check(key)["remaining"]
 
 
+@at_once
 def test_a_name_that_changes_while_they_run(ring):
     ring.name(1, 2)
     ring.start(1, 2)
@@ -85,7 +84,7 @@ def test_a_name_that_changes_while_they_run(ring):
         assert node.readyz() == (200, "serving")
         assert not [e for e in node.said("ring") if "not in our list" in e["change"]]
     # The first one ends, and its name goes after it.
-    assert ring.nodes.pop(1).daemon.end() == 0
+    assert ring.nodes.pop(1).end() == 0
     ring.settle(2, 3)
     ring.name(2, 3)
     wait_for("it is forgotten", lambda: peers(ring.nodes[2]) == {ring.id(3)} and peers(ring.nodes[3]) == {ring.id(2)})
@@ -95,6 +94,7 @@ def test_a_name_that_changes_while_they_run(ring):
     assert [n.readyz() for n in ring.nodes.values()] == [(200, "serving")] * 2
 
 
+@at_once
 def test_who_hears_late_who_the_others_are_joins_them_all_the_same(ring):
     """Not ready for want of others that would have to hand over: its keys are with those."""
     ring.name(1, 2)
@@ -113,6 +113,7 @@ def test_who_hears_late_who_the_others_are_joins_them_all_the_same(ring):
         assert remaining(ring.nodes[3], key) == 99_998
 
 
+@at_once
 def test_a_name_that_does_not_resolve_at_first(ring):
     ring.start(1, 2)
     for node in ring.nodes.values():
@@ -129,6 +130,7 @@ def test_a_name_that_does_not_resolve_at_first(ring):
 
 
 @pytest.mark.parametrize("trouble", [SERVFAIL, NXDOMAIN, "silent", "empty"])
+@at_once
 def test_a_name_server_that_fails_removes_nobody(ring, trouble):
     ring.name(1, 2)
     ring.start(1, 2)
@@ -153,6 +155,7 @@ def test_a_name_server_that_fails_removes_nobody(ring, trouble):
     assert remaining(ring.nodes[3], "caller") == 99_997
 
 
+@at_once
 def test_a_node_whose_name_goes_while_it_runs(ring):
     """The others count its keys from nothing; it is said that it is not in the list when that is not just new."""
     ring.name(1, 2, 3)
@@ -170,6 +173,7 @@ def test_a_node_whose_name_goes_while_it_runs(ring):
     shows(ring.nodes[1], "says hello and is not in our list")
 
 
+@at_once
 def test_an_end_while_the_name_server_says_nothing(ring):
     """Nobody waits for libc's resolver, which gives it half a minute for each try."""
     ring.dns.file.write_text(f"nameserver {ring.dns.address}\noptions timeout:30 attempts:2\n")

@@ -1,17 +1,13 @@
 """The ring in a policy that is reloaded: a longer list, one that is partly wrong, another self."""
+import contextlib
 import socket
-
-import pytest
 
 from serving import wait_for
 from test_ring_trouble import Ring, changes, policy, says
+from together import Together
 
 
-@pytest.fixture
-def ring(weir, tmp_path):
-    ring = Ring(weir, tmp_path)
-    yield ring
-    ring.close()
+at_once = Together(ring=lambda weir, tmp_path: contextlib.closing(Ring(weir, tmp_path)))
 
 
 def is_settled(metrics, count):
@@ -37,6 +33,7 @@ def answered(node, key):
 KEYS = [f"caller{i}" for i in range(30)]
 
 
+@at_once
 def test_a_longer_list(ring):
     """The way by which a ring of a list grows; nothing is forgotten, nothing counted twice."""
     a, b, c = ring.at
@@ -54,13 +51,14 @@ def test_a_longer_list(ring):
     assert changes(first, c)[-1] == changes(third, a)[-1] == "has joined"
 
 
+@at_once
 def test_a_shorter_list(ring):
     a, b, c = ring.at
     nodes = [ring.start(at, ring.at) for at in ring.at]
     settle(*nodes)
     for key in KEYS:
         assert remaining(nodes[0], key) == 99_999
-    assert nodes[2].daemon.end() == 0
+    assert nodes[2].end() == 0
     nodes[0].reload(policy(a, [a, b]))
     nodes[1].reload(policy(b, [a, b]))
     settle(*nodes[:2])
@@ -69,6 +67,7 @@ def test_a_shorter_list(ring):
         assert answered(nodes[0], key) == 99_997
 
 
+@at_once
 def test_peers_that_cannot_be_reached(ring):
     """One that refuses, one whose listener never accepts, and one whose name is nobody's: dead, said once each."""
     a, b, c = ring.at
@@ -92,6 +91,7 @@ def test_peers_that_cannot_be_reached(ring):
         assert all(changes(first, at) == ["is dead"] for at in wrong)
 
 
+@at_once
 def test_another_self(ring):
     """The node has another name: to the others the old one is dead, and the new one joins."""
     a, b, c = ring.at
@@ -107,6 +107,7 @@ def test_another_self(ring):
         assert left is not None and answered(second, key) == left - 1
 
 
+@at_once
 def test_another_self_that_is_taken_is_refused(ring):
     """The old policy goes on as it was."""
     a, b, _ = ring.at
@@ -125,6 +126,7 @@ def test_another_self_that_is_taken_is_refused(ring):
     assert remaining(first, "caller") == 99_996
 
 
+@at_once
 def test_a_ring_that_begins_with_a_reload(ring, weir, tmp_path):
     a, b, _ = ring.at
     alone = policy(a, [a, b])

@@ -1,5 +1,6 @@
 """A ring that is not written as it is meant: each mistake is in the log and in /readyz, and a node that dies is lost and
 back once."""
+import contextlib
 import signal
 import subprocess
 import time
@@ -9,6 +10,7 @@ import pytest
 from redis_servers import free_port
 from serving import DEADLINE, wait_for
 from shared_nodes import POLICY, Node
+from together import Together
 
 LIMIT = "  - {name: shared, shared: true, by: [api_key], when_store_gone: closed, rate: 100000/day}\n"
 
@@ -45,6 +47,9 @@ def ring(weir, tmp_path):
     ring.close()
 
 
+at_once = Together(ring=lambda weir, tmp_path: contextlib.closing(Ring(weir, tmp_path)))
+
+
 def changes(node, of):
     return [e["change"] for e in node.said("ring") if e["node"] == of]
 
@@ -57,6 +62,7 @@ def shows(node, what):
     wait_for(f"{what} in /readyz", lambda: what in node.readyz()[1])
 
 
+@at_once
 def test_who_joins_leaves_and_dies_is_logged_once(ring):
     a, b, c = ring.at
     node = ring.start(a, ring.at)
@@ -74,6 +80,7 @@ def test_who_joins_leaves_and_dies_is_logged_once(ring):
     assert changes(node, c)[-2:] == ["has joined", "has left"]
 
 
+@at_once
 def test_lists_that_differ(ring):
     a, b, c = ring.at
     first, second = ring.start(a, [a, b]), ring.start(b, [a, b])
@@ -86,6 +93,7 @@ def test_lists_that_differ(ring):
     assert len(changes(first, c)) == 1
 
 
+@at_once
 def test_one_node_under_two_names(ring):
     a, b, _ = ring.at
     other = a.replace("127.0.0.1", "localhost")
@@ -95,6 +103,7 @@ def test_one_node_under_two_names(ring):
     shows(second, f"{other} calls itself {a}")
 
 
+@at_once
 def test_a_peer_that_is_this_node(ring):
     a, _, _ = ring.at
     other = a.replace("127.0.0.1", "localhost")
@@ -104,6 +113,7 @@ def test_a_peer_that_is_this_node(ring):
 
 
 @pytest.mark.parametrize("password, said", [("", "answers, but not as a node"), (", password: secret", "refuses us")])
+@at_once
 def test_a_peer_that_is_none(ring, password, said):
     """The RESP door of another daemon: it answers, and knows neither our password nor a hello."""
     a, b, _ = ring.at
@@ -113,6 +123,7 @@ def test_a_peer_that_is_none(ring, password, said):
     shows(node, f"{door}")
 
 
+@at_once
 def test_dns_that_does_not_resolve(ring):
     node = ring.start(ring.at[0], "ring.invalid:7946", name="dns")
     says(node, "ring.invalid", "does not resolve: ")
@@ -120,6 +131,7 @@ def test_dns_that_does_not_resolve(ring):
     assert len(changes(node, "ring.invalid")) == 1
 
 
+@at_once
 def test_a_second_daemon_of_the_same_name_is_refused(ring, weir, tmp_path):
     a, b, _ = ring.at
     ring.start(a, [a, b])

@@ -11,6 +11,7 @@ from grpc_client import SERVICE, question
 from redis_servers import Redis, Wire
 from serving import wait_for
 from shared_nodes import KEY, SLACK_S, Node, Nodes, all_at_once, one, policy, timed
+from together import Together
 
 DEADLINE_MS = 100
 LONGEST_S = DEADLINE_MS / 1000 + SLACK_S
@@ -24,6 +25,9 @@ LIMITS = ["name: opened, rate: 20/day, when_store_gone: open, match: {path: /ope
 def redis():
     with Redis() as server:
         yield server
+
+
+at_once = Together(redis=lambda: Redis())
 
 
 def stop(server):
@@ -84,6 +88,7 @@ def test_open_closed_and_local_as_promised(weir, build, tmp_path, redis, how):
         assert len(node.said("store lost")) == 1
 
 
+@at_once
 def test_closed_is_503_and_unavailable_never_429(weir, build, tmp_path, redis):
     limit = "name: shared, rate: 20/day, when_store_gone: closed"
     with Nodes(weir, tmp_path, 1, policy(redis.port, limit, deadline=DEADLINE_MS)) as nodes:
@@ -183,6 +188,7 @@ def test_a_proxy_that_swallows_resets_and_refuses(weir, tmp_path, redis):
         proxy.close()
 
 
+@at_once
 def test_several_loops_say_it_once(weir, tmp_path, redis):
     with Nodes(weir, tmp_path, 1, policy(redis.port, *LIMITS, deadline=DEADLINE_MS, threads=4)) as nodes:
         node = nodes[0]
@@ -202,6 +208,7 @@ def greeted(redis):
     return sum(1 for line in redis("CLIENT", "LIST").splitlines() if "name=weir" in line)
 
 
+@at_once
 def test_a_store_that_is_paused_for_writes_is_lost_once(weir, tmp_path, redis):
     """As by a failover by hand: it connects and greets, and decides nothing."""
     with Nodes(weir, tmp_path, 1, text(redis.port)) as nodes:
@@ -221,6 +228,7 @@ def test_a_store_that_is_paused_for_writes_is_lost_once(weir, tmp_path, redis):
         assert node.check(path="/closed", cost=0)["verdict"] == "allow"
 
 
+@at_once
 def test_connections_that_are_killed_again_and_again_are_one_loss(weir, tmp_path, redis):
     with Nodes(weir, tmp_path, 1, text(redis.port)) as nodes:
         node = nodes[0]
@@ -236,6 +244,7 @@ def test_connections_that_are_killed_again_and_again_are_one_loss(weir, tmp_path
         assert len(node.said("store back")) == len(node.said("store lost"))
 
 
+@at_once
 def test_a_replica_is_lost_once(weir, tmp_path, redis):
     """It is greeted, again and again, while nobody asks it anything."""
     with Redis("--replicaof", "127.0.0.1", str(redis.port)) as replica, Nodes(weir, tmp_path, 1, text(replica.port)) as nodes:
@@ -251,6 +260,7 @@ def test_a_replica_is_lost_once(weir, tmp_path, redis):
 
 
 @pytest.mark.parametrize("password", ["", ", password: secret"])
+@at_once
 def test_a_store_that_has_no_room_says_so(weir, tmp_path, password):
     with Redis("--requirepass", "secret") as redis:
         held = Wire(redis.port)
@@ -265,6 +275,7 @@ def test_a_store_that_has_no_room_says_so(weir, tmp_path, password):
         held.close()
 
 
+@at_once
 def test_a_node_without_a_store_from_the_start(weir, tmp_path, free_port):
     with Nodes(weir, tmp_path, 1, text(free_port)) as nodes:
         node = nodes[0]
@@ -276,6 +287,7 @@ def test_a_node_without_a_store_from_the_start(weir, tmp_path, free_port):
             wait_for("decisions", lambda: node.check(path="/closed")["verdict"] == "allow")
 
 
+@at_once
 def test_sigterm_while_the_store_is_paused_ends_in_time(weir, tmp_path, redis):
     with Nodes(weir, tmp_path, 1, policy(redis.port, "name: shared, rate: 20/day", deadline=3000)) as nodes:
         node = nodes[0]

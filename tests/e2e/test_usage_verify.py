@@ -10,6 +10,7 @@ from redis_servers import Redis
 from serving import wait_for
 from shared_nodes import Node, all_at_once
 from test_memcached import Memcached
+from together import Together
 
 LIMIT = 8000
 EACH = 200   # requests of a node, before and after
@@ -33,6 +34,9 @@ STORES = {"redis": 'redis: {{url: "redis://127.0.0.1:{port}/0"}}', "memcached": 
 def noon():
     """A zone in which no day ends soon."""
     return "Etc/GMT%+d" % (time.gmtime().tm_hour - 12)
+
+
+at_once = Together()
 
 
 class Site:
@@ -99,6 +103,7 @@ def callers(node):
 
 
 @pytest.mark.parametrize("mode", ["strict", "leased"])
+@at_once
 def test_the_ledgers_add_up_to_what_redis_counts(weir, tmp_path, mode):
     def unspent(said):
         """A spell that used u units may leave 2u of leases, which are void after a second: docs/distributed.md."""
@@ -125,7 +130,7 @@ def test_the_ledgers_add_up_to_what_redis_counts(weir, tmp_path, mode):
         all_at_once(kill, *second)
         site.nodes[2].close()
         site.nodes[2] = site.start(2)  # what it had counted is in its cells
-        assert [node.daemon.end() for node in site.nodes] == [0, 0, 0]
+        assert [node.end() for node in site.nodes] == [0, 0, 0]
 
         answered = 3 * EACH + sum(c.answered for c in second)
         silent = sum(c.silent for c in second)
@@ -145,16 +150,18 @@ def test_the_ledgers_add_up_to_what_redis_counts(weir, tmp_path, mode):
 
 
 @pytest.mark.parametrize("mode", ["strict", "leased"])
+@at_once
 def test_the_same_over_memcached(weir, tmp_path, mode):
     with Memcached() as memcached, Site(weir, tmp_path, memcached.port, mode, "memcached") as site:
         all_at_once(*[c for node in site.nodes for c in callers(node)])
-        assert [node.daemon.end() for node in site.nodes] == [0, 0, 0]
+        assert [node.end() for node in site.nodes] == [0, 0, 0]
         status, said, errors = site.verify()
         assert status == 0, errors
         assert said["store"]["ledgers"] == 3 * EACH and said["store"]["more"] == 0
         assert said["store"]["fewer"] <= (2 * 3 * EACH if mode == "leased" else 0)
 
 
+@at_once
 def test_who_verifies_is_no_node(weir, tmp_path):
     with Redis() as redis, Site(weir, tmp_path, redis.port, "strict") as site:
         seen = wait_for("all are counted", lambda: len(n := set(redis("ZRANGE", "weir:nodes", 0, -1)) - {""}) == 3 and n)

@@ -9,7 +9,7 @@ import inspect
 
 from redis_servers import free_port
 
-AT_ONCE = 6  # their processes are idle; more would be felt by those that poll them
+AT_ONCE = 8  # their processes are idle; more would be felt by those that poll them
 
 
 class Together:
