@@ -1,4 +1,5 @@
 """A receiver of webhooks that behaves as a test tells it to, and a shop that tells it, for test_alerts*.py."""
+import contextlib
 import hashlib
 import hmac
 import http.client
@@ -145,22 +146,29 @@ def hook(url, secret=SECRET, name="webhook", more=""):
     return f', {name}: {{url: "{url}", secret: "{secret}"{more}}}'
 
 
+@contextlib.contextmanager
+def shops(weir, tmp_path):
+    made = []
+
+    def start(*hooks, **options):
+        made.append(Shop(weir, tmp_path, "".join(hooks), **options))
+        return made[-1]
+    try:
+        yield start
+    finally:
+        for shop in made:
+            shop.close()
+
+
 # ---- fixtures, for those who import them
 
 @pytest.fixture
 def receiver():
-    made = Receiver()
-    yield made
-    made.close()
+    with contextlib.closing(Receiver()) as made:
+        yield made
 
 
 @pytest.fixture
 def make(weir, tmp_path):
-    shops = []
-
-    def start(*hooks, **options):
-        shops.append(Shop(weir, tmp_path, "".join(hooks), **options))
-        return shops[-1]
-    yield start
-    for shop in shops:
-        shop.close()
+    with shops(weir, tmp_path) as start:
+        yield start

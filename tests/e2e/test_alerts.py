@@ -1,5 +1,6 @@
 """Alerts of quotas: each threshold told once, by log, metric and a signed POST, over restarts and kill -9, whatever the
 receiver does."""
+import contextlib
 import re
 import signal
 import socket
@@ -8,11 +9,13 @@ import subprocess
 import pytest
 
 from certificates import Authority
-from hook_receiver import LIMIT, Receiver, hook, make, receiver  # noqa: F401 (two fixtures)
+from hook_receiver import LIMIT, Receiver, hook, shops
 from serving import wait_for
+from together import Together
 
 CLAIMING, WAITING, SENT, DEAD, ELSEWHERE, TOLD = range(6)
 REACHED = "a quota's threshold was reached"
+at_once = Together(make=shops, receiver=lambda: contextlib.closing(Receiver()))
 
 
 def told(shop, count):
@@ -25,6 +28,7 @@ def sent(shop, *percents):
     wait_for(f"{percents} sent", lambda: shop.states() == {p: SENT for p in percents})
 
 
+@at_once
 def test_each_threshold_is_told_once(make, receiver):
     shop = make(hook(receiver.url))
     assert shop.metric('weir_alerts_total{quota="monthly",percent="50"}') == 0  # there from the start
@@ -51,16 +55,17 @@ def test_each_threshold_is_told_once(make, receiver):
     wait_for("the other's", lambda: receiver.percents("globex") == [50])
     shop.daemon.signal(signal.SIGHUP)
     shop.daemon.event("reloaded")
-    shop.daemon.end()
+    shop.end()
     assert len(receiver.requests) == 4 and receiver.wrong == []
 
 
+@at_once
 def test_without_a_webhook_it_is_told_in_log_and_metric(make, receiver):
     shop = make()
     shop.use(80)
     told(shop, 2)
     assert shop.states() == {50: TOLD, 80: TOLD}
-    shop.daemon.end()
+    shop.end()
     shop = make(hook(receiver.url))  # what was told before there was one is not sent
     shop.use(20)
     sent_all = {50: TOLD, 80: TOLD, 100: SENT}
@@ -68,6 +73,7 @@ def test_without_a_webhook_it_is_told_in_log_and_metric(make, receiver):
     assert receiver.percents() == [100]
 
 
+@at_once
 def test_kill_9_between_flush_and_delivery(make, receiver):
     """Killed while the receiver has not answered yet: the next process sends it."""
     receiver.answer = receiver.waits()
@@ -83,9 +89,10 @@ def test_kill_9_between_flush_and_delivery(make, receiver):
     shop = make(hook(receiver.url))
     sent(shop, 50, 80, 100)
     assert {r["event"] for r in receiver.requests} == first and len(receiver.requests) == 6  # by the same names
-    shop.daemon.end()
+    shop.end()
 
 
+@at_once
 def test_kill_9_again_and_again(make, receiver):
     """At moments of its own: at the end there is one row of each, sent; and receivers know each by one name."""
     for step in range(10):
@@ -99,11 +106,12 @@ def test_kill_9_again_and_again(make, receiver):
     assert len({r["event"] for r in receiver.requests}) == 3
 
 
+@at_once
 def test_a_restart_tells_nothing_anew(make, receiver):
     shop = make(hook(receiver.url))
     shop.use(60)
     sent(shop, 50)
-    shop.daemon.end()
+    shop.end()
     shop = make(hook(receiver.url))
     shop.use(20)
     sent(shop, 50, 80)
@@ -115,6 +123,7 @@ def test_a_restart_tells_nothing_anew(make, receiver):
 @pytest.mark.parametrize("answer,error", [
     (500, "answered 500"), (404, "answered 404"),
     ((302, {"Location": "http://127.0.0.1:1/elsewhere"}), "answered 302, a redirect, which is not followed")])
+@at_once
 def test_what_is_not_taken_is_sent_again(make, receiver, answer, error):
     receiver.answer = lambda event: answer
     shop = make(hook(receiver.url))
@@ -132,6 +141,7 @@ def test_what_is_not_taken_is_sent_again(make, receiver, answer, error):
     assert re.search(r"; (1 try|\d+ tries) failed\n", listed), listed  # what failed before is no reason any more
 
 
+@at_once
 def test_one_that_is_down(make, receiver):
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))  # nobody listens
@@ -139,11 +149,12 @@ def test_one_that_is_down(make, receiver):
         shop.use(50)
         wait_for("a try", lambda: shop.rows("SELECT tries > 0 FROM alert") == [(1,)])
         assert "no answer" in shop.rows("SELECT last_error FROM alert")[0][0]
-        shop.daemon.end()
+        shop.end()
     shop = make(hook(receiver.url))  # tries and reason were kept; the next one is made in its time
     sent(shop, 50)
 
 
+@at_once
 def test_a_wrong_secret(make, receiver):
     shop = make(hook(receiver.url, secret="not what the receiver has"))
     shop.use(50)
@@ -153,6 +164,7 @@ def test_a_wrong_secret(make, receiver):
     assert all("not what the receiver has" not in line for line in shop.daemon.raw)
 
 
+@at_once
 def test_given_up_and_sent_again_by_hand(make, receiver):
     receiver.answer = lambda event: 503
     shop = make(hook(receiver.url, more=", give_up: 1s"))
@@ -167,6 +179,7 @@ def test_given_up_and_sent_again_by_hand(make, receiver):
     wait_for("the next one is sent", lambda: shop.states() == {50: DEAD, 80: SENT})
 
 
+@at_once
 def test_a_slow_receiver_holds_up_no_others(make, receiver):
     """The first ones hang; others are answered while they do, and they themselves are given up and tried again."""
     receiver.answer = lambda event: receiver.waits()(event) if event["customer"]["name"] == "acme" else 200
@@ -182,6 +195,7 @@ def test_a_slow_receiver_holds_up_no_others(make, receiver):
     wait_for("and are sent in the end", lambda: {s for s, in shop.rows("SELECT state FROM alert")} == {SENT})
 
 
+@at_once
 def test_over_tls_with_an_authority_of_its_own(make, tmp_path):
     authority = Authority(tmp_path)
     receiver = Receiver(tls=authority.issue("hook"))
@@ -191,13 +205,14 @@ def test_over_tls_with_an_authority_of_its_own(make, tmp_path):
         wait_for("it is not trusted", lambda: "certificate" in
                  (shop.rows("SELECT last_error FROM alert") or [("",)])[0][0])
         assert receiver.requests == []
-        shop.daemon.end()
+        shop.end()
         shop = make(hook(receiver.url, more=f", ca_file: {authority.certificate}"))
         sent(shop, 50)
     finally:
         receiver.close()
 
 
+@at_once
 def test_what_is_reached_of_the_plan_before_an_upgrade(make, receiver):
     limit = LIMIT.replace("per: month", "per: month, on_exceed: {free: upgrade, default: deny}")
     shop = make(hook(receiver.url), limits=(limit,))
@@ -208,6 +223,7 @@ def test_what_is_reached_of_the_plan_before_an_upgrade(make, receiver):
     assert {(r["plan"], r["limit"]) for r in receiver.requests} == {("free", 100)}
 
 
+@at_once
 def test_the_secret_stands_in_a_file(make, tmp_path, receiver, weir):
     (tmp_path / "hook.secret").write_text(receiver.secret + "\n")
     shop = make(f', webhook: {{url: "{receiver.url}", secret_file: {tmp_path}/hook.secret}}')

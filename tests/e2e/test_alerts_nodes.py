@@ -1,22 +1,16 @@
 """Alerts of a quota that three daemons share over one Redis: the threshold is of what all used, and one of them tells it;
 when the store is gone it waits, and when a node is killed the others go on."""
+import contextlib
 import signal
 
-import pytest
-
-from hook_receiver import Shop, hook, receiver  # noqa: F401 (a fixture)
+from hook_receiver import Receiver, Shop, hook
 from redis_servers import Redis, free_port
 from serving import wait_for
 from test_memcached import Memcached
+from together import Together
 
 CLAIMING, WAITING, SENT, DEAD, ELSEWHERE, TOLD = range(6)
 LIMIT = ("name: monthly, shared: true, by: [customer], quota: {limit: 300, per: month, anchor: 15, alert_at: [50%, 80%, 100%]}")
-
-
-@pytest.fixture
-def redis():
-    with Redis() as server:
-        yield server
 
 
 class Fleet:
@@ -65,22 +59,28 @@ class Fleet:
             node.close()
 
 
-@pytest.fixture
-def fleet(weir, tmp_path, redis, receiver):
-    fleets = []
+@contextlib.contextmanager
+def fleets(weir, tmp_path, redis, receiver):
+    made = []
 
     def start(mode="", store=lambda i: f'redis: {{url: "redis://127.0.0.1:{redis.port}/0"}}'):
-        fleets.append(Fleet(weir, tmp_path, store, receiver.url, mode))
-        return fleets[-1]
-    yield start
-    for made in fleets:
-        made.close()
+        made.append(Fleet(weir, tmp_path, store, receiver.url, mode))
+        return made[-1]
+    try:
+        yield start
+    finally:
+        for each in made:
+            each.close()
+
+
+at_once = Together(redis=lambda: Redis(), receiver=lambda: contextlib.closing(Receiver()), fleet=fleets)
 
 
 def counted(fleet, percent):
     return sum(node.metric(f'weir_alerts_total{{quota="monthly",percent="{percent}"}}') for node in fleet.nodes)
 
 
+@at_once
 def test_one_event_a_threshold(fleet, receiver):
     """No node has used half of the quota itself."""
     nodes = fleet()
@@ -109,15 +109,18 @@ def all_at_once(nodes, receiver):
     assert receiver.percents() == [50, 80, 100]
 
 
+@at_once
 def test_at_the_same_moment(fleet, receiver):
     all_at_once(fleet(), receiver)
 
 
+@at_once
 def test_over_memcached(fleet, receiver):
     with Memcached() as server:
         all_at_once(fleet(store=lambda i: f'memcached: {{servers: ["127.0.0.1:{server.port}"]}}'), receiver)
 
 
+@at_once
 def test_over_a_ring(fleet, receiver):
     peers = [f'"127.0.0.1:{free_port()}"' for _ in range(3)]
     nodes = fleet(store=lambda i: f'ring: {{self: {peers[i]}, peers: [{", ".join(peers)}], password: a-secret-of-the-ring}}')
@@ -126,6 +129,7 @@ def test_over_a_ring(fleet, receiver):
     all_at_once(nodes, receiver)
 
 
+@at_once
 def test_killed_and_started_again(fleet, receiver):
     """Whoever is killed at any moment, each event has one name, and one node that tells it."""
     nodes = fleet()
@@ -142,6 +146,7 @@ def test_killed_and_started_again(fleet, receiver):
         assert states.count(SENT) == 1, (percent, states)
 
 
+@at_once
 def test_while_the_store_is_gone_nothing_is_lost(fleet, receiver, redis):
     nodes = fleet(", when_store_gone: open")
     nodes.use(30)
@@ -159,6 +164,7 @@ def test_while_the_store_is_gone_nothing_is_lost(fleet, receiver, redis):
     assert receiver.percents() == [50] and receiver.requests[0]["used"] >= 150
 
 
+@at_once
 def test_leased(fleet, receiver):
     nodes = fleet(", store_mode: leased")
     nodes.use(270)

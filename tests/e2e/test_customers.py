@@ -223,7 +223,7 @@ def test_bad_reports(shop):
 
 def test_no_room(shop):
     """The map stays as large as it was made: what it has no room for is refused, and nothing of it written."""
-    shop.daemon.end()
+    shop.end()
     for path in (shop.folder / "customers").iterdir():
         path.unlink()
     text = shop.policy.read_text()
@@ -232,7 +232,7 @@ def test_no_room(shop):
     shop.customer("create", "a")
     shop.customer("create", "b")
     shop.policy.write_text(text)
-    shop.daemon.end()
+    shop.end()
     shop.daemon = Daemon([shop.weir, "serve", "-c", shop.policy, "--log-format", "json"]).ready()
     assert "room for 2: raise customers.room" in shop.customer("create", "c", "--key", status=1)
     refused = shop.admin("POST", "/v1/customers", {"name": "c", "plan": "free"})
@@ -250,7 +250,7 @@ def test_no_room(shop):
 
 
 def test_no_room_for_what_a_file_says(shop):
-    shop.daemon.end()
+    shop.end()
     for path in (shop.folder / "customers").iterdir():
         path.unlink()
     keys = ", ".join(f"{{identity: api_key, value: k-{i}}}" for i in range(4))

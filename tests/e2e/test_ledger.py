@@ -75,7 +75,7 @@ def test_known_at_once_and_written_to_the_unit(make, tmp_path):
     assert series(door, "weir_ledger_up") == series(door, "weir_ledger_writer") == 1
     assert series(door, "weir_customers") == series(door, "weir_customer_keys") == 2
     ask(door, "k-acme", cost=100)
-    assert door.daemon.end() == 0  # the end writes what is left
+    assert door.end() == 0  # the end writes what is left
     assert used(tmp_path) == {"acme": 106, "globex": 1}
     assert rows(tmp_path, "PRAGMA integrity_check") == [("ok",)]
     assert {who for who, in rows(tmp_path, "SELECT who FROM audit")} == {"file:customers.yaml"}
@@ -85,7 +85,7 @@ def test_limits_hold_over_a_restart(make, tmp_path):
     daily = "name: daily, by: [customer], quota: {limit: 3, per: week}"
     door = make([daily])
     assert [ask(door, "k-acme") for _ in range(4)] == ["allow"] * 3 + ["deny"]
-    door.daemon.end()
+    door.end()
     for path in (tmp_path / "state").glob("*.usage"):
         path.unlink()  # as a power loss takes what was in memory
     (tmp_path / "state" / "customers.map").unlink()
@@ -138,7 +138,7 @@ def test_two_daemons_on_one_directory(make, tmp_path):
     ask(second, "k-acme", cost=7)
     wait_for("both in the ledger", lambda: used(tmp_path) == {"acme": 12})
     assert series(second, "weir_ledger_writer") == 0 and series(second, "weir_ledger_up") == 1
-    first.daemon.end()
+    first.end()
     second.daemon.event("this process keeps customers and ledger now")
     ask(second, "k-acme")
     wait_for("the second writes", lambda: used(tmp_path) == {"acme": 13})
@@ -147,7 +147,7 @@ def test_two_daemons_on_one_directory(make, tmp_path):
 def test_a_damaged_database_stops_no_decision(make, tmp_path):
     door = make()
     ask(door, "k-acme", cost=5)
-    door.daemon.end()
+    door.end()
     state = tmp_path / "state"
     good = (state / "customers.db").read_bytes()
     (state / "customers.db").write_bytes(good[:4096] + b"\x5a" * (len(good) - 4096))
@@ -214,7 +214,7 @@ def test_kill_9_loses_nothing_that_was_answered(make, tmp_path):
     for caller in callers:
         caller.over = True
         caller.join(60)
-    doors[-1].daemon.end()
+    doors[-1].end()
     found = used(tmp_path)
     for caller, name in zip(callers, ("acme", "globex")):
         assert caller.allowed <= found[name] <= caller.allowed + caller.unanswered
@@ -237,7 +237,7 @@ def test_a_disk_in_memory_is_warned_of(weir, tmp_path):
 def test_a_lost_database_is_begun_anew_only_when_asked_to(make, weir, tmp_path):
     door = make()
     ask(door, "k-acme", cost=5)
-    door.daemon.end()
+    door.end()
     for path in (tmp_path / "state").glob("customers.db*"):
         path.unlink()
 
@@ -271,6 +271,6 @@ def test_an_upgrade_is_recorded_and_lasts(make, tmp_path):
     wait_for("its metric", lambda: series(door, "weir_customer_upgrades_total") == 1)
     door.daemon.signal(signal.SIGHUP)  # the file still says free, as it did
     door.daemon.event("reloaded")
-    door.daemon.end()
+    door.end()
     assert rows(tmp_path, "SELECT plan FROM customer WHERE name = 'acme'") == [("pro",)]
     assert used(tmp_path) == {"acme": 5}

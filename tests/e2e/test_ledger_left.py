@@ -62,7 +62,7 @@ def test_a_quota_that_is_renamed_is_written(make, weir, tmp_path):
     wait_for("the new name in the ledger", lambda: used(tmp_path).get("requests") == 7)
     wait_for("the old policy", lambda: decides_by(door, "daily"))
     assert ask(door, "k-acme", cost=2) == "allow"
-    assert door.daemon.end() == 0
+    assert door.end() == 0
     assert used(tmp_path)["daily"] == 7
     sound(weir, door)
 

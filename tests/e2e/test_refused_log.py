@@ -35,7 +35,7 @@ def events(door, name):
 
 def ended(door):
     """All that was logged; ending the daemon tells what was suppressed."""
-    assert door.daemon.end() == 0
+    assert door.end() == 0
     return door.daemon.events
 
 
