@@ -1,5 +1,6 @@
 """HTTP/2 that is bad, or meant to be a burden, against the gRPC door: each client costs bounded memory, is told to
 go, or closed, within a deadline; and others notice nothing."""
+import contextlib
 import os
 import signal
 import socket
@@ -12,6 +13,7 @@ import http2_wire as h2
 from grpc_client import SERVICE, question
 from http2_wire import Http2, frame
 from serving import Daemon
+from together import Together
 
 POLICY = """version: 1
 arena: {path: "%(dir)s/arena", size: 1MiB}
@@ -35,17 +37,18 @@ def call(stream):
     return frame(h2.HEADERS, h2.END_HEADERS, stream, HEAD) + frame(h2.DATA, h2.END_STREAM, stream, MESSAGE)
 
 
-@pytest.fixture(scope="module")
-def daemon(weir, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("grpc")
-    (folder / "policy.yaml").write_text(POLICY % {"dir": folder})
-    d = Daemon([weir, "serve", "-c", folder / "policy.yaml", "--log-format", "json"]).ready()
-    yield d
-    d.close()
+@contextlib.contextmanager
+def served(weir, tmp_path):
+    (tmp_path / "policy.yaml").write_text(POLICY % {"dir": tmp_path})
+    d = Daemon([weir, "serve", "-c", tmp_path / "policy.yaml", "--log-format", "json"]).ready()
+    try:
+        yield d
+    finally:
+        d.close()
 
 
-@pytest.fixture
-def door(daemon):
+@contextlib.contextmanager
+def watched(daemon):
     """Its address; afterwards it answers as ever, and has not grown."""
     address, pid = daemon.address("grpc"), daemon.process.pid
     asked(address)
@@ -53,6 +56,21 @@ def door(daemon):
     yield address
     asked(address)
     assert resident(pid) - before < GROWTH_MAX
+
+
+@pytest.fixture(scope="module")
+def daemon(weir, tmp_path_factory):
+    with served(weir, tmp_path_factory.mktemp("grpc")) as d:
+        yield d
+
+
+@pytest.fixture
+def door(daemon):
+    with watched(daemon) as address:
+        yield address
+
+
+at_once = Together(daemon=served, door=watched)  # of those that wait for deadlines: each has a daemon of its own
 
 
 def asked(address):
@@ -206,6 +224,7 @@ def test_frames_against_the_rules(door, piece):
         assert codes != [] and h2.NO_ERROR not in codes
 
 
+@at_once
 def test_a_window_that_stays_shut(door):
     """Answers of a thousand calls wait; no more are taken in; after a while it is over."""
     start = time.monotonic()
@@ -218,6 +237,7 @@ def test_a_window_that_stays_shut(door):
     assert time.monotonic() - start < 30
 
 
+@at_once
 def test_a_window_that_stays_shut_and_pings(door):
     """Few calls, and signs of life all the time: they do not count."""
     with Http2(door, settings=struct.pack(">HI", h2.INITIAL_WINDOW_SIZE, 0)) as c:
@@ -229,6 +249,7 @@ def test_a_window_that_stays_shut_and_pings(door):
         assert h2.ENHANCE_YOUR_CALM in c.until_closed(1)
 
 
+@at_once
 def test_slow_starts_are_closed(door):
     """Silence, a preface byte by byte, and half a preface: none is waited for longer than others."""
     clients = [Http2(door, greet=False) for _ in range(3)]
@@ -253,6 +274,7 @@ def test_what_is_not_http2(door):
             c.until_closed()
 
 
+@at_once
 def test_a_reader_that_reads_nothing(door, daemon):
     """Its answers fill the kernel's buffers, then ours to their bound, then nothing more is read of it."""
     c = socket.socket()
@@ -282,6 +304,7 @@ def test_a_reader_that_reads_nothing(door, daemon):
     assert closed
 
 
+@at_once
 def test_many_bad_clients_at_once(door, daemon):
     """Two hundred, each holding what it can; the memory is that of all their bounds together, and then given back."""
     settings = struct.pack(">HI", h2.INITIAL_WINDOW_SIZE, 0)
@@ -295,6 +318,7 @@ def test_many_bad_clients_at_once(door, daemon):
 
 
 @pytest.mark.parametrize("open_call", [False, True])
+@at_once
 def test_a_drain_that_nobody_answers(weir, tmp_path, open_call):
     """A client that answers neither PING nor GOAWAY: without a call it does not hold the end up."""
     (tmp_path / "policy.yaml").write_text(POLICY.replace("threads: 1", "threads: 1, drain: 60s") % {"dir": tmp_path})

@@ -1,4 +1,5 @@
 """The gRPC door under TLS: grpcio with and without a certificate of its own, and what ALPN must say."""
+import contextlib
 import ssl
 import time
 
@@ -9,6 +10,7 @@ from certificates import Authority
 from grpc_client import HEALTH, GrpcClient
 from http2_wire import Http2
 from serving import Daemon
+from together import Together
 
 POLICY = """version: 1
 arena: {path: "%(dir)s/arena", size: 1MiB}
@@ -18,8 +20,8 @@ limits: [{name: per-ip, by: [ip], rate: 5/hour}]
 SERVING = ("OK", b"\x08\x01")
 
 
-@pytest.fixture
-def serve(weir, authority, tmp_path):
+@contextlib.contextmanager
+def server(weir, authority, tmp_path):
     started = []
 
     def start(more=""):
@@ -29,9 +31,14 @@ def serve(weir, authority, tmp_path):
         started.append(Daemon([weir, "serve", "-c", tmp_path / "policy.yaml", "--log-format", "json"]).ready())
         return started[-1]
 
-    yield start
-    for daemon in started:
-        daemon.close()
+    try:
+        yield start
+    finally:
+        for daemon in started:
+            daemon.close()
+
+
+at_once = Together(authority=lambda tmp_path: contextlib.nullcontext(Authority(tmp_path)), serve=server)
 
 
 def health(build, daemon, authority, own=None):
@@ -44,6 +51,7 @@ def health(build, daemon, authority, own=None):
         c.close()
 
 
+@at_once
 def test_client_certificates(serve, build, authority, tmp_path):
     d = serve(f", client_ca: {authority.certificate}")
     stranger = Authority(tmp_path, "other").issue("mallory")
@@ -53,6 +61,7 @@ def test_client_certificates(serve, build, authority, tmp_path):
     assert health(build, d, authority, authority.issue("envoy")) == SERVING
 
 
+@at_once
 def test_without_client_certificates(serve, build, authority):
     d = serve()
     assert health(build, d, authority) == SERVING
@@ -66,6 +75,7 @@ def wrapped(daemon, authority, protocols):
     return Http2(daemon.address("grpc"), wrap=lambda s: context.wrap_socket(s, server_hostname="localhost"))
 
 
+@at_once
 def test_alpn(serve, authority):
     d = serve()
     for protocols in (["h2"], ["http/1.1", "h2"]):
@@ -79,12 +89,14 @@ def test_alpn(serve, authority):
         assert c.frames == []
 
 
+@at_once
 def test_in_clear_against_tls(serve):
     with Http2(serve().address("grpc")) as c:
         c.until_closed()
         assert c.frames == []
 
 
+@at_once
 def test_a_handshake_that_does_not_go_on(serve, build, authority):
     d = serve()
     start = time.monotonic()

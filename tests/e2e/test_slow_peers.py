@@ -11,6 +11,7 @@ import pytest
 from serving import DEADLINE, Daemon, wait_for
 from test_http_wire import post
 from test_resp import command
+from together import Together
 
 STALL, IDLE = 1.0, 2.0
 GREEDY, UNSENT_MAX = 8, 5 << 20  # clients; bytes that one may cost
@@ -25,6 +26,7 @@ listen:
   idle_timeout: 2s
 limits: [{name: x, by: [ip], rate: 100000/day}]
 """
+at_once = Together("authority", "daemon")
 REQUEST = {"http": post(), "resp": command("ECHO", "z" * 100)}
 # Much is answered to little.
 ASKING = {"http": post(method=b"GET", path=b"/v1/openapi.json", body=b""), "resp": command("ECHO", "z" * 100)}
@@ -131,6 +133,7 @@ def test_who_reads_a_little_now_and_then(daemon, authority, door):
         s.close()
 
 
+@at_once
 def test_who_sends_half_a_request(daemon, authority, door):
     with Other(daemon, authority, door):
         s = connect(daemon, authority, door)
@@ -144,6 +147,7 @@ def test_who_sends_half_a_request(daemon, authority, door):
         s.close()
 
 
+@at_once
 def test_who_sends_a_byte_now_and_then(daemon, authority, door):
     """A byte does not begin the time anew."""
     with Other(daemon, authority, door):
@@ -159,6 +163,7 @@ def test_who_sends_a_byte_now_and_then(daemon, authority, door):
         s.close()
 
 
+@at_once
 def test_who_is_gone_without_a_word(daemon, authority, door):
     """Half-open: it says nothing, not even that it has ended. So are those who never began, under TLS."""
     with Other(daemon, authority, door):  # more than silent: stays
