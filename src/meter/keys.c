@@ -135,16 +135,6 @@ static void key_text(const struct wr_customer_key *key, char *out, size_t size)
                    key->hint);
 }
 
-static int refuse_taken(struct wr_database *database, int64_t owner)
-{
-    struct wr_customer customer;
-    int result = wr_customer_get(database, owner, &customer);
-
-    return result == 0 ? wr_database_refuse(database, WEIR_EAGAIN,
-                                            "this key leads to another customer, %s", customer.name)
-                       : result;
-}
-
 static int add_in(struct wr_database *database, const struct wr_customer_key *key,
                   const struct wr_author *author)
 {
@@ -161,10 +151,11 @@ static int add_in(struct wr_database *database, const struct wr_customer_key *ke
     if (result == 0)
         result = find_owner(database, key->digest, &owner, &revoked);
     if (result == 0 && owner != 0 && !revoked)
-        result = owner == key->customer
-                     ? wr_database_refuse(database, WEIR_EAGAIN, "%s has this key already",
-                                          customer.name)
-                     : refuse_taken(database, owner);
+        result =
+            owner == key->customer
+                ? wr_database_refuse(database, WEIR_EAGAIN, "%s has this key already",
+                                     customer.name)
+                : wr_database_refuse(database, WEIR_EAGAIN, "this key leads to another customer");
     if (result == 0)
         result = put_key(database, key, author->now_ns);
     key_text(key, text, sizeof text);

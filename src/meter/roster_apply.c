@@ -161,6 +161,15 @@ static int mark_key(struct apply *apply, const struct wr_customer_key *key)
     return wr_database_run(apply->database, statement);
 }
 
+/* Who writes the file may know all customers; who adds a key by a door is not told. */
+static int refuse_taken(struct wr_diag *diag, const struct wr_roster_key *key,
+                        const struct wr_customer *owner)
+{
+    wr_diag_add(diag, WR_ERROR, key->line, key->column, "this key leads to another customer, %s",
+                owner->name);
+    return WEIR_EPOLICY;
+}
+
 static int add_keys(struct apply *apply, const struct wr_roster_entry *entry, int64_t id)
 {
     int result = 0;
@@ -170,9 +179,11 @@ static int add_keys(struct apply *apply, const struct wr_roster_entry *entry, in
         struct wr_customer owner;
         key.customer = id;
         result = wr_customer_of_key(apply->database, key.digest, &owner);
-        if (result == WEIR_ENOENT || (result == 0 && owner.id != id))
+        if (result == WEIR_ENOENT)
             result = explain(apply, entry->keys[i].line, entry->keys[i].column,
                              wr_customer_add_digest(apply->database, &key, apply->author));
+        else if (result == 0 && owner.id != id)
+            result = refuse_taken(apply->diag, &entry->keys[i], &owner);
         if (result == 0)
             result = mark_key(apply, &key);
     }
@@ -315,8 +326,7 @@ static int check_key(const struct wr_roster *roster, struct wr_database *databas
     if (result == 0)
         result = gives_way(roster, database, &owner, key);
     if (result == 0)
-        wr_diag_add(diag, WR_ERROR, key->line, key->column,
-                    "this key leads to another customer, %s", owner.name);
+        (void)refuse_taken(diag, key, &owner);
     return result < 0 ? result : 0;
 }
 
