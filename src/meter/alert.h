@@ -92,7 +92,8 @@ struct wr_alert {
     uint8_t per, percent;
     int32_t window;
     uint64_t used;
-    int64_t limit, starts_ns, ends_ns;
+    int64_t limit, starts_ns;
+    int64_t ends_ns; /* of an upgrade: when the trial ends that |plan| is on; 0: it is on none */
     /* Of all: */
     int64_t at_ns; /* when it was seen */
     enum wr_alert_state state;

@@ -20,7 +20,8 @@
     "SELECT 1 AS kind, a.customer AS id, a.event AS event, c.id AS customer, c.name AS name," \
     " c.tenant AS tenant, a.before AS plan, a.after AS after, NULL AS quota, NULL AS zone,"   \
     " 0 AS per, 0 AS percent, 0 AS window_day, 0 AS used, 0 AS units, 0 AS starts,"           \
-    " 0 AS ends, a.at AS at, a.state AS state, a.tries AS tries, a.next_at AS next_at,"       \
+    " CASE WHEN c.trial_plan = a.before THEN c.trial_until ELSE 0 END AS ends, a.at AS at, "  \
+    "a.state AS state, a.tries AS tries, a.next_at AS next_at,"                               \
     " a.since AS since, a.sent AS sent, a.last_error AS last_error"                           \
     " FROM upgrade AS a JOIN customer AS c ON c.id = a.customer"
 

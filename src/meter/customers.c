@@ -378,31 +378,7 @@ int wr_customer_create(struct wr_database *database, const struct wr_customer_ne
     return wr_own_end(&own, result);
 }
 
-/* ---- upgrades and trials -------------------------------------------------------------------- */
-
-int wr_customer_upgrade(struct wr_database *database, int64_t id, const char *from, const char *to,
-                        const struct wr_author *author)
-{
-    struct wr_customer_change change = WR_CUSTOMER_UNCHANGED;
-    struct wr_customer now;
-    struct wr_own own;
-    int result = wr_own_begin(&own, database);
-
-    if (result != 0)
-        return result;
-    change.plan = to;
-    change.trial_plan = "";
-    change.wants_upgrade = 0;
-    result = check_change(database, &change);
-    if (result == 0)
-        result = wr_customer_get(database, id, &now);
-    if (result == 0 && strcmp(wr_customer_plan_at(&now, author->now_ns), from) != 0)
-        result = wr_database_refuse(database, WEIR_EAGAIN, "the plan of %s is not %s any more",
-                                    now.name, from);
-    if (result == 0)
-        result = change_in(database, id, &change, author);
-    return wr_own_end(&own, result);
-}
+/* ---- trials --------------------------------------------------------------------------------- */
 
 /* The first trial that has ended. 1: |*out| has it. */
 static int ended_trial(struct wr_database *database, int64_t now_ns, int64_t *out)

@@ -182,7 +182,8 @@ int wr_customers_plans(struct wr_database *database,
                        void *context);
 
 /* The plan that holds now, known since: as wr_customer_change with the plan, but only if it still
- * is |from|: two daemons, or two quotas, upgrade once. WEIR_EAGAIN: it is another. */
+ * is |from|: two daemons, or two quotas, upgrade once. A plan on trial moves as such, and ends when
+ * it would have. WEIR_EAGAIN: it is another. */
 int wr_customer_upgrade(struct wr_database *database, int64_t id, const char *from, const char *to,
                         const struct wr_author *author);
 

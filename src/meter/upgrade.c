@@ -1,4 +1,4 @@
-/* upgrade.c - the question whether a customer may move, and its answer.
+/* upgrade.c - a customer moves to the next plan; the question whether he may, and its answer.
  *
  * Invariant: customer.wants_upgrade is 1 as long as the row of `upgrade` waits or was given up;
  * whatever moves the customer sets it to 0. */
@@ -13,6 +13,40 @@
 #include "meter/customers_parts.h"
 
 #define NO_LASTS_NS WR_NS_PER_DAY
+
+/* A trial moves up as a trial: its end is as it was, and then the customer's own plan holds. */
+static void set_upgrade(struct wr_customer_change *change, const struct wr_customer *now,
+                        const char *to, int64_t now_ns)
+{
+    bool trial = now->trial_plan[0] != '\0' && now_ns < now->trial_until_ns;
+
+    *change = WR_CUSTOMER_UNCHANGED;
+    change->wants_upgrade = 0;
+    change->plan = trial ? NULL : to;
+    change->trial_plan = trial && strcmp(now->plan, to) != 0 ? to : "";
+    change->trial_until_ns = now->trial_until_ns;
+}
+
+int wr_customer_upgrade(struct wr_database *database, int64_t id, const char *from, const char *to,
+                        const struct wr_author *author)
+{
+    struct wr_customer_change change;
+    struct wr_customer now;
+    struct wr_own own;
+    int result = wr_own_begin(&own, database);
+
+    if (result != 0)
+        return result;
+    result = wr_customer_get(database, id, &now);
+    if (result == 0 && strcmp(wr_customer_plan_at(&now, author->now_ns), from) != 0)
+        result = wr_database_refuse(database, WEIR_EAGAIN, "the plan of %s is not %s any more",
+                                    now.name, from);
+    if (result == 0) {
+        set_upgrade(&change, &now, to, author->now_ns);
+        result = wr_customer_change(database, id, &change, author, NULL);
+    }
+    return wr_own_end(&own, result);
+}
 
 /* Is there a row that answers it? 1, 0, or an error. */
 static int is_asked(struct wr_database *database, int64_t id, const char *from, int64_t now_ns)

@@ -96,6 +96,15 @@ static void add_quota(struct text *text, const struct wr_alert *alert)
     add(text, "}");
 }
 
+static void add_upgrade(struct text *text, const struct wr_alert *alert)
+{
+    add_string(text, ",\"upgrade_to\":", alert->after);
+    if (alert->ends_ns != 0)
+        add_moment(text, ",\"trial_until\":", alert->ends_ns);
+    else
+        add(text, ",\"trial_until\":null");
+}
+
 size_t wr_webhook_body(char out[WR_WEBHOOK_BODY_MAX], const struct wr_alert *alert)
 {
     struct text text = {out, 0};
@@ -107,7 +116,7 @@ size_t wr_webhook_body(char out[WR_WEBHOOK_BODY_MAX], const struct wr_alert *ale
     add_customer(&text, alert);
     add_string(&text, ",\"plan\":", alert->plan);
     if (upgrade)
-        add_string(&text, ",\"upgrade_to\":", alert->after);
+        add_upgrade(&text, alert);
     else
         add_quota(&text, alert);
     add(&text, "}\n");

@@ -90,6 +90,7 @@ def test_yes(make, receiver):
     assert shop.use(100) == "allow" and shop.use(1) == "deny"  # until somebody says yes
     asked = receiver.got(1)[0]
     assert (asked["type"], asked["customer"]["name"], asked["plan"], asked["upgrade_to"]) == ("upgrade", "acme", "free", "pro")
+    assert asked["trial_until"] is None
     wait_for("it is moved", lambda: plan(shop) == ("pro", 0))
     wait_for("it passes", lambda: shop.use(1) == "allow")
     assert ("webhook:confirm_upgrade", "plan", "free", "pro",

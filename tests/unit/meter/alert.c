@@ -252,6 +252,31 @@ static void of_many_rows_few_are_read(void **state)
 
 /* ---- over nodes ------------------------------------------------------------------------------ */
 
+/* The question says that the plan is on trial, and yes does not make the trial a plan for good. */
+static void a_question_about_a_trial(void **state)
+{
+    struct wr_customer_change change = WR_CUSTOMER_UNCHANGED;
+    struct wr_alert due[2];
+
+    (void)state;
+    change.trial_plan = "starter";
+    change.trial_until_ns = NOW + WR_NS_PER_DAY;
+    assert_int_equal(wr_customer_change(database, acme.id, &change, &somebody, NULL), 0);
+    assert_int_equal(wr_upgrade_ask(database, acme.id, "starter", "pro", &somebody), 0);
+    assert_int_equal(wr_alerts_due(database, WR_ALERT_UPGRADE, NOW, due, 2), 1);
+    assert_true(due[0].ends_ns == NOW + WR_NS_PER_DAY);
+    assert_int_equal(wr_upgrade_confirm(database, &due[0], &somebody), 0);
+    assert_int_equal(wr_customer_get(database, acme.id, &acme), 0);
+    assert_string_equal(acme.plan, "free");
+    assert_string_equal(acme.trial_plan, "pro");
+    assert_true(acme.trial_until_ns == NOW + WR_NS_PER_DAY);
+    assert_int_equal(wr_upgrade_ask(database, acme.id, "pro", "best", &somebody), 0);
+    change.trial_plan = "";
+    assert_int_equal(wr_customer_change(database, acme.id, &change, &somebody, NULL), 0);
+    assert_int_equal(wr_alerts_due(database, WR_ALERT_UPGRADE, NOW, due, 2), 1);
+    assert_true(due[0].ends_ns == 0);
+}
+
 /* A store: what all used, and who was first with each event. */
 static struct {
     uint64_t used;
@@ -429,6 +454,7 @@ int main(void)
         T(who_has_ended_is_not_spoken_of),
         T(read_and_sent_again),
         T(of_many_rows_few_are_read),
+        T(a_question_about_a_trial),
         S(of_what_all_used),
         S(another_was_first),
         S(a_claim_is_found_again),

@@ -186,6 +186,29 @@ static void upgrades_once(void **state)
     assert_string_equal(audit(database), "plan:free>pro;");
 }
 
+/* Nobody is on a paid plan for good because he tried another one. */
+static void a_trial_is_upgraded_as_a_trial(void **state)
+{
+    struct wr_database *database = *state;
+    struct wr_customer customer = make_customer(database, "acme", "free");
+    struct wr_customer_change change = WR_CUSTOMER_UNCHANGED;
+
+    change.trial_plan = "starter";
+    change.trial_until_ns = NOW + WR_NS_PER_DAY;
+    assert_int_equal(wr_customer_change(database, customer.id, &change, &somebody, NULL), 0);
+    (void)audit(database);
+    assert_int_equal(wr_customer_upgrade(database, customer.id, "starter", "pro", &somebody), 0);
+    assert_string_equal(audit(database),
+                        "trial:starter until 2023-11-15T22:13:20Z>pro until 2023-11-15T22:13:20Z;");
+    assert_int_equal(wr_customer_get(database, customer.id, &customer), 0);
+    assert_string_equal(customer.plan, "free");
+    assert_string_equal(wr_customer_plan_at(&customer, NOW), "pro");
+    assert_string_equal(wr_customer_plan_at(&customer, NOW + WR_NS_PER_DAY), "free");
+    /* To the plan that is his own: the trial is over. */
+    assert_int_equal(wr_customer_upgrade(database, customer.id, "pro", "free", &somebody), 0);
+    assert_string_equal(audit(database), "trial:pro until 2023-11-15T22:13:20Z>;");
+}
+
 static void keys_lead_to_customers(void **state)
 {
     struct wr_database *database = *state;
@@ -403,6 +426,7 @@ int main(void)
         TEST(changes),
         TEST(trials_end),
         TEST(upgrades_once),
+        TEST(a_trial_is_upgraded_as_a_trial),
         TEST(keys_lead_to_customers),
         TEST(keys_are_not_kept),
         TEST(finds_keys_by_id),

@@ -47,11 +47,16 @@ static void the_body(void **state)
     alert.kind = WR_ALERT_UPGRADE;
     (void)snprintf(alert.tenant, sizeof alert.tenant, "north");
     (void)snprintf(alert.after, sizeof alert.after, "enterprise");
+    alert.ends_ns = 0;
     assert_string_equal(body_of(&alert),
                         "{\"event\":\"9f2d6c3b1e0a4f7788aa01c2d3e4f506\",\"type\":\"upgrade\","
                         "\"time\":\"2023-11-14T22:13:20Z\",\"customer\":{\"id\":"
                         "\"4617315517961601024\",\"name\":\"Acme \\\"North\\\"\",\"tenant\":"
-                        "\"north\"},\"plan\":\"pro\",\"upgrade_to\":\"enterprise\"}\n");
+                        "\"north\"},\"plan\":\"pro\",\"upgrade_to\":\"enterprise\","
+                        "\"trial_until\":null}\n");
+    alert.ends_ns = INT64_C(1700000000) * WR_NS_PER_S;
+    assert_non_null(
+        strstr(body_of(&alert), "\"enterprise\",\"trial_until\":\"2023-11-14T22:13:20Z\"}\n"));
 }
 
 /* The longest names there are, of bytes that need six each. */
