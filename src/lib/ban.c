@@ -57,13 +57,7 @@ static int name_caller(const struct weir *w, struct weir_slice identity, struct 
 /* The length of the character at |text|, which has |left| bytes; 0: none that may be shown. */
 static size_t character(const char *text, size_t left)
 {
-    unsigned char byte = (unsigned char)*text;
-
-    if (byte < 0x80)
-        return byte >= 0x20 && byte != 0x7f ? 1 : 0;
-    if (byte == 0xc2 && left > 1 && (unsigned char)text[1] < 0xa0)
-        return 0; /* a control character of U+0080..U+009F */
-    return wr_utf8_sequence((const unsigned char *)text, left);
+    return wr_utf8_seen((const unsigned char *)text, left);
 }
 
 static bool is_text(struct weir_slice text)

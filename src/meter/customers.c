@@ -81,8 +81,8 @@ static int check_new(struct wr_database *database, const struct wr_customer_new 
 {
     if (!wr_is_label(made->name, WR_CUSTOMER_NAME_MAX))
         return wr_database_refuse(database, WEIR_EINVAL,
-                                  "a customer's name is 1 to %d bytes of text, with no control "
-                                  "characters, and no blanks at its ends",
+                                  "a customer's name is 1 to %d bytes of text, with no control or "
+                                  "format characters, and no blanks at its ends",
                                   WR_CUSTOMER_NAME_MAX);
     if (made->tenant != NULL && !wr_is_label(made->tenant, WR_CUSTOMER_NAME_MAX))
         return wr_database_refuse(database, WEIR_EINVAL, "a tenant's name is as a customer's");

@@ -24,7 +24,8 @@ int wr_room_for_customer(struct wr_database *database, const struct wr_customer 
 int wr_room_for_key(struct wr_database *database, int64_t customer,
                     const unsigned char digest[WR_CUSTOMER_DIGEST_BYTES]);
 
-/* Is |text| 1..|max| bytes of UTF-8 without control characters and blanks at its ends? */
+/* Is |text| 1..|max| bytes of UTF-8 without blanks at its ends, and without what is
+ * unseen (wire/utf8.h)? */
 bool wr_is_label(const char *text, size_t max);
 
 /* Is it a name as plans and identities have? */

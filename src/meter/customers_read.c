@@ -7,20 +7,23 @@
 
 #include "base/units.h"
 #include "meter/customers_parts.h"
-#include "wire/json_write.h"
+#include "wire/utf8.h"
 
 /* ---- texts ---------------------------------------------------------------------------------- */
 
 bool wr_is_label(const char *text, size_t max)
 {
-    size_t len = text != NULL ? strnlen(text, max + 1) : 0;
+    size_t len = text != NULL ? strnlen(text, max + 1) : 0, at = 0;
 
     if (len == 0 || len > max || text[0] == ' ' || text[len - 1] == ' ')
         return false;
-    for (size_t i = 0; i < len; i++)
-        if ((unsigned char)text[i] < 0x20 || text[i] == 0x7f)
+    while (at < len) {
+        size_t seen = wr_utf8_seen((const unsigned char *)text + at, len - at);
+        if (seen == 0)
             return false;
-    return wr_json_is_utf8((struct weir_slice){text, len});
+        at += seen;
+    }
+    return true;
 }
 
 bool wr_is_plain_name(const char *text)
@@ -283,7 +286,9 @@ int wr_audit_add(struct wr_database *database, const struct wr_author *author,
         return wr_database_refuse(database, WEIR_EINVAL, "who makes a change has to be said");
     if (author->why != NULL && author->why[0] != '\0' &&
         !wr_is_label(author->why, WR_CUSTOMER_WHY_MAX))
-        return wr_database_refuse(database, WEIR_EINVAL, "a reason is at most %d bytes of text",
+        return wr_database_refuse(database, WEIR_EINVAL,
+                                  "a reason is at most %d bytes of text, with no control or "
+                                  "format characters",
                                   WR_CUSTOMER_WHY_MAX);
     statement = wr_database_statement(
         database, "INSERT INTO audit(at, who, what, customer, before, after, reason)"

@@ -258,9 +258,14 @@ static void read_entry(struct wr_roster_reader *reader, const struct wr_yaml *no
 
 /* ---- the file ------------------------------------------------------------------------------- */
 
+/* Which keys the file has. */
+struct root {
+    bool versioned, listed;
+};
+
 static void on_version(struct wr_roster_reader *reader, const struct wr_yaml *value, void *into)
 {
-    *(bool *)into = true;
+    ((struct root *)into)->versioned = true;
     if (value->kind != WR_YAML_SCALAR || strcmp(value->text, "1") != 0)
         WR_ROSTER_FAIL(reader, value, "version: expected 1");
 }
@@ -269,10 +274,9 @@ static void on_customers(struct wr_roster_reader *reader, const struct wr_yaml *
 {
     struct wr_roster *roster = reader->roster;
 
-    (void)into;
-    if (value->kind != WR_YAML_LIST) {
-        if (value->kind != WR_YAML_SCALAR || value->len > 0)
-            WR_ROSTER_FAIL(reader, value, "expected a list of customers");
+    ((struct root *)into)->listed = true;
+    if (value->kind != WR_YAML_LIST) { /* nothing at all may be a file that was cut off */
+        WR_ROSTER_FAIL(reader, value, "expected a list of customers; customers: [] is none");
         return;
     }
     roster->entries = wr_region_take(&roster->region, value->count, sizeof *roster->entries);
@@ -286,13 +290,20 @@ static void read_root(struct wr_roster_reader *reader, const struct wr_yaml *roo
 {
     static const struct wr_roster_field fields[] = {
         {"version", on_version}, {"customers", on_customers}, {NULL, NULL}};
-    bool versioned = false;
+    struct root has = {false, false};
 
-    if (root == NULL)
+    if (root == NULL) {
         wr_diag_add(reader->diag, WR_ERROR, 1, 1,
                     "expected version: 1 and customers, found nothing");
-    else if (wr_roster_map(reader, root, "a customers' file", fields, &versioned) && !versioned)
+        return;
+    }
+    if (!wr_roster_map(reader, root, "a customers' file", fields, &has))
+        return;
+    if (!has.versioned)
         WR_ROSTER_FAIL(reader, root, "expected version: 1, found none");
+    if (!has.listed)
+        WR_ROSTER_FAIL(reader, root,
+                       "expected customers, found none; without a customer it is customers: []");
 }
 
 static int load(struct wr_roster *roster, const char *text, size_t len,

@@ -13,7 +13,9 @@ bool wr_roster_text(struct wr_roster_reader *reader, const struct wr_yaml *value
                     const char **out)
 {
     if (value->kind != WR_YAML_SCALAR || !wr_is_label(value->text, max)) {
-        WR_ROSTER_FAIL(reader, value, "expected text of 1 to %zu bytes, without blanks at its ends",
+        WR_ROSTER_FAIL(reader, value,
+                       "expected text of 1 to %zu bytes, without control and format characters, "
+                       "and without blanks at its ends",
                        max);
         return false;
     }

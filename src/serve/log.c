@@ -65,33 +65,6 @@ static void put_text(struct line *line, const char *text)
     put(line, text, strlen(text));
 }
 
-/* The character at |p| and its length; what is no UTF-8 is U+FFFD, one byte long. */
-static uint32_t read_char(const unsigned char *p, size_t left, size_t *len)
-{
-    uint32_t c;
-
-    *len = 1;
-    if (p[0] < 0x80)
-        return p[0];
-    *len = wr_utf8_sequence(p, left);
-    if (*len == 0) {
-        *len = 1;
-        return 0xfffd;
-    }
-    c = p[0] & (0x7fU >> *len);
-    for (size_t i = 1; i < *len; i++)
-        c = c << 6 | (p[i] & 0x3fU);
-    return c;
-}
-
-/* Controls of terminals (C0, C1), ends of line, and what turns the order of what is seen. */
-static bool is_unseen(uint32_t c)
-{
-    return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x200e || c == 0x200f ||
-           (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069) || c == 0xfeff ||
-           c == 0xfffd;
-}
-
 /* |text| in quotes. JSON's escapes serve the text form too. */
 static void put_quoted(struct line *line, const char *text, size_t len)
 {
@@ -100,12 +73,12 @@ static void put_quoted(struct line *line, const char *text, size_t len)
 
     put(line, "\"", 1);
     for (size_t i = 0; i < len && line->end - line->at > (ptrdiff_t)sizeof escaped; i += n) {
-        uint32_t c = read_char((const unsigned char *)text + i, len - i, &n);
+        uint32_t c = wr_utf8_read((const unsigned char *)text + i, len - i, &n);
         if (c == '"' || c == '\\') {
             escaped[0] = '\\';
             escaped[1] = (char)c;
             put(line, escaped, 2);
-        } else if (is_unseen(c)) {
+        } else if (wr_utf8_is_unseen(c)) {
             (void)snprintf(escaped, sizeof escaped, "\\u%04x", c & 0xffffU);
             put(line, escaped, 6);
         } else {

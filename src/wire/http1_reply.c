@@ -30,6 +30,7 @@ static const struct {
     {501, "Not Implemented"},
     {503, "Service Unavailable"},
     {505, "HTTP Version Not Supported"},
+    {507, "Insufficient Storage"},
 };
 
 const char *wr_http_reason(int status)
@@ -134,8 +135,9 @@ size_t wr_http_problem(char *out, int status, const char *detail, struct weir_sl
     put_text(&body, "\",\"status\":");
     put(&body, number, digits(number, (size_t)status));
     put_text(&body, ",\"detail\":");
-    body.len += wr_json_write_string(out + body.len, body.size - body.len,
-                                     (struct weir_slice){detail, strnlen(detail, 128)});
+    body.len +=
+        wr_json_write_string(out + body.len, body.size - body.len,
+                             (struct weir_slice){detail, strnlen(detail, WR_HTTP_DETAIL_MAX)});
     if (member.len > 0) {
         put_text(&body, ",\"member\":");
         body.len += wr_json_write_string(out + body.len, body.size - body.len, member);

@@ -31,10 +31,12 @@ void wr_http_reply_field(struct wr_http_reply *reply, const char *name, struct w
 void wr_http_reply_end(struct wr_http_reply *reply, size_t body_len, bool keep_alive,
                        bool say_keep_alive);
 
-#define WR_HTTP_PROBLEM_MAX 2048 /* enough for any of these */
+#define WR_HTTP_DETAIL_MAX 600
+#define WR_HTTP_PROBLEM_MAX 6144 /* enough for any of these: six bytes for each that is escaped */
 
 /* {"type":"about:blank","title":…,"status":…,"detail":…,"member":…}; without a member where
- * |member| is empty. |out| has WR_HTTP_PROBLEM_MAX bytes. Returns its length. */
+ * |member| is empty. |detail| is cut behind WR_HTTP_DETAIL_MAX bytes. |out| has
+ * WR_HTTP_PROBLEM_MAX. Returns its length. */
 size_t wr_http_problem(char *out, int status, const char *detail, struct weir_slice member);
 
 #endif

@@ -88,6 +88,11 @@ static void refuses_what_cannot_be(void **state)
         {.name = " acme", .plan = "free", .room = ROOM},
         {.name = "ac\nme", .plan = "free", .room = ROOM},
         {.name = "ac\xffme", .plan = "free", .room = ROOM},
+        {.name = "ac\xc2\x85me", .plan = "free", .room = ROOM}, /* a control of C1 */
+        {.name = "ac\u2028me", .plan = "free", .room = ROOM},   /* an end of line */
+        {.name = "ac\u202eme", .plan = "free", .room = ROOM},   /* turns what follows */
+        {.name = "\u2066acme", .plan = "free", .room = ROOM},
+        {.name = "acme", .plan = "free", .tenant = "a\u200f", .room = ROOM},
         {.name = longer, .plan = "free", .room = ROOM},
         {.name = "acme", .plan = "", .room = ROOM},
         {.name = "acme", .plan = "no plan", .room = ROOM},

@@ -58,6 +58,36 @@ static void problems(void **state)
                              "\"detail\":\"no such path\"}");
 }
 
+static void details_are_told_whole(void **state)
+{
+    char detail[WR_HTTP_DETAIL_MAX + 100];
+    size_t len;
+
+    (void)state;
+    memset(detail, 'd', sizeof detail);
+    detail[500] = '\0';
+    len = wr_http_problem(out, 507, detail, (struct weir_slice){NULL, 0});
+    assert_non_null(memmem(out, len, "\"title\":\"Insufficient Storage\",\"status\":507,", 44));
+    assert_non_null(memmem(out, len, detail, 500));
+    memset(detail, 1, sizeof detail - 1);
+    detail[sizeof detail - 1] = '\0';
+    len = wr_http_problem(out, 400, detail, (struct weir_slice){detail, sizeof detail - 1});
+    assert_in_range(len, 6 * WR_HTTP_DETAIL_MAX, WR_HTTP_PROBLEM_MAX);
+    assert_memory_equal(out + len - 2, "\"}", 2);
+}
+
+/* Every status that something here answers has its words. */
+static void every_status_has_a_title(void **state)
+{
+    static const int answered[] = {200, 400, 401, 403, 404, 405, 408, 409, 410, 413, 414,
+                                   415, 417, 422, 429, 431, 500, 501, 503, 505, 507};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof answered / sizeof answered[0]; i++)
+        if (wr_http_reason(answered[i])[0] == '\0')
+            fail_msg("%d", answered[i]);
+}
+
 static void a_hostile_member_is_escaped_and_fits(void **state)
 {
     char member[400];
@@ -74,6 +104,8 @@ int main(void)
         cmocka_unit_test(heads),
         cmocka_unit_test(what_does_not_fit_is_told),
         cmocka_unit_test(problems),
+        cmocka_unit_test(details_are_told_whole),
+        cmocka_unit_test(every_status_has_a_title),
         cmocka_unit_test(a_hostile_member_is_escaped_and_fits),
     };
 
