@@ -2,6 +2,7 @@
  *
  *     pass iff used + c <= most;  used' = used + c
  *     overage of the charge = what of c lies beyond max(limit, used)
+ *     after a refund: over = min(over, max(0, used - limit))
  *
  * Bound. most in every civil window; overage is metered when it happens, so that a limit that
  * changes within the window (another plan) neither forgives nor invents any.
@@ -151,12 +152,15 @@ void wr_quota_force(const struct wr_quota_rule *rule, struct wr_quota_state stat
     charge(rule, &v, cost, out);
 }
 
-bool wr_quota_refund(struct wr_quota_state *state, int32_t day, int64_t units, int64_t over_units)
+/* Under a limit that has not changed, over > 0 means that the units within it are limit: so where
+ * they are fewer, over was made under another limit, and is not this refund's to give back. */
+struct wr_quota_state wr_quota_refund(const struct wr_quota_rule *rule, struct wr_quota_state state,
+                                      int64_t units, int64_t over_units)
 {
-    int64_t left = wr_quota_units(*state) - units;
+    int64_t used = wr_quota_units(state), over = (int64_t)wr_min_u64(state.over, (uint64_t)used);
+    int64_t left = wr_max_i64(0, used - units), over_left = over - over_units;
 
-    if (wr_quota_units(*state) == 0 || wr_quota_day(*state, day) != day)
-        return false;
-    *state = wr_quota_state(day, left, wr_min_i64((int64_t)state->over - over_units, left));
-    return true;
+    if (rule->overage && used - over >= rule->limit)
+        over_left = wr_min_i64(over_left, left - rule->limit);
+    return wr_quota_state(wr_quota_day(state, 0), left, over_left);
 }

@@ -51,9 +51,13 @@ void wr_quota_take_in(const struct wr_quota_rule *rule, const struct wr_civil_wi
 void wr_quota_force(const struct wr_quota_rule *rule, struct wr_quota_state state, int64_t now_ns,
                     int64_t cost, struct wr_quota_take *out);
 
-/* Give back |units|, |over_units| of them, that were taken in the window that begins on |day|.
- * False: |state| is of another window; nothing was changed. */
-bool wr_quota_refund(struct wr_quota_state *state, int32_t day, int64_t units, int64_t over_units);
+/* Give back |units|, |over_units| of them overage, that were taken under |rule| in the window that
+ * |state| is of. What others took beyond the limit moves within it as far as there is room again:
+ * while a limit stays what it is, over is what of the units left lies beyond it, whatever was given
+ * back in whatever order. Overage of earlier in the window, under a plan with another limit, stays.
+ */
+struct wr_quota_state wr_quota_refund(const struct wr_quota_rule *rule, struct wr_quota_state state,
+                                      int64_t units, int64_t over_units);
 
 /* Of |cost| units that were counted behind |before| others, how many lie beyond |limit|. */
 static inline int64_t wr_quota_over(int64_t limit, int64_t before, int64_t cost)

@@ -94,7 +94,7 @@ static void refund(struct wr_engine *engine, struct wr_ballot *b, unsigned i, in
     int64_t cost = wr_receipt_cost(receipt);
 
     if (is_cell(b, i))
-        wr_cell_refund(b->cell[i].usage, receipt, cost);
+        wr_cell_refund(b->cell[i].usage, b->cell[i].rule, receipt, cost);
     else
         wr_charge_refund(engine->arena, b->charge[i].limit, receipt, cost, now);
 }

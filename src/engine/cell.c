@@ -77,6 +77,12 @@ static int64_t overage(const struct wr_quota_rule *rule, int64_t used, int64_t u
     return rule->overage ? wr_max_i64(0, used + units - wr_max_i64(rule->limit, used)) : 0;
 }
 
+/* What to store as used: of a window that all was given back to, its day (3). */
+static uint64_t kept(const struct wr_usage_view *view, struct wr_quota_state after)
+{
+    return after.used != 0 ? after.used : view->used & ~WR_QUOTA_COUNT_MAX;
+}
+
 /* The window |units| and |over_units| richer, or poorer. */
 static struct wr_quota_state changed(const struct wr_usage_view *view, int32_t day, int64_t units,
                                      int64_t over_units)
@@ -85,8 +91,7 @@ static struct wr_quota_state changed(const struct wr_usage_view *view, int32_t d
     struct wr_quota_state after =
         wr_quota_state(day, wr_quota_units(state) + units, (int64_t)state.over + over_units);
 
-    if (after.used == 0)
-        after.used = view->used & ~WR_QUOTA_COUNT_MAX;
+    after.used = kept(view, after);
     return after;
 }
 
@@ -119,7 +124,8 @@ void wr_cell_add(struct wr_cell *cell, int64_t units, int64_t over_units, int64_
 
 /* ---- afterwards ---------------------------------------------------------------------------- */
 
-void wr_cell_refund(struct wr_usage *usage, struct weir_receipt *receipt, int64_t units)
+void wr_cell_refund(struct wr_usage *usage, const struct wr_quota_rule *rule,
+                    struct weir_receipt *receipt, int64_t units)
 {
     struct wr_cell_receipt taken = wr_receipt_read_cell(receipt);
     int64_t over_units = wr_min_i64(taken.over_units, units);
@@ -129,8 +135,9 @@ void wr_cell_refund(struct wr_usage *usage, struct weir_receipt *receipt, int64_
         struct wr_quota_state after;
         if (!wr_usage_find(usage, taken.number, taken.day, &view) || view.used == 0)
             break; /* invariant 2 */
-        after = changed(&view, taken.day, -units, -over_units);
-        if (wr_usage_put(usage, taken.number, &view, after.used, after.over))
+        after =
+            wr_quota_refund(rule, (struct wr_quota_state){view.used, view.over}, units, over_units);
+        if (wr_usage_put(usage, taken.number, &view, kept(&view, after), after.over))
             break;
     }
     wr_receipt_write_cell(receipt, taken.number, taken.day, taken.units - units,
@@ -164,7 +171,7 @@ void wr_cell_settle(struct wr_usage *usage, const struct wr_quota_rule *rule,
     int64_t taken = wr_receipt_cost(receipt);
 
     if (cost < taken)
-        wr_cell_refund(usage, receipt, taken - cost);
+        wr_cell_refund(usage, rule, receipt, taken - cost);
     else if (cost > taken)
         add(usage, rule, receipt, cost - taken);
 }

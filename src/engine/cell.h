@@ -35,10 +35,12 @@ void wr_cell_add(struct wr_cell *cell, int64_t units, int64_t over_units, int64_
 /* Count |cost| whether it fits or not. */
 void wr_cell_force(struct wr_cell *cell, int64_t cost, int64_t now);
 
-/* Give back |units| of what |receipt| says, to the window they were taken in: of overage first. */
-void wr_cell_refund(struct wr_usage *usage, struct weir_receipt *receipt, int64_t units);
+/* Give back |units| of what |receipt| says, to the window they were taken in: of overage first.
+ * |rule| is that they were taken under. */
+void wr_cell_refund(struct wr_usage *usage, const struct wr_quota_rule *rule,
+                    struct weir_receipt *receipt, int64_t units);
 
-/* Make what |receipt| took |cost|, in the window it was taken in. */
+/* Make what |receipt| took |cost|, likewise. */
 void wr_cell_settle(struct wr_usage *usage, const struct wr_quota_rule *rule,
                     struct weir_receipt *receipt, int64_t cost);
 

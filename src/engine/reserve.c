@@ -60,6 +60,12 @@ static struct wr_usage *cells_of(const struct wr_engine *engine, const struct we
     return engine->limits[verdict->limit].usage;
 }
 
+static const struct wr_quota_rule *rule_of(const struct wr_engine *engine,
+                                           const struct weir_verdict *verdict)
+{
+    return &engine->limits[verdict->limit].rules[verdict->plan];
+}
+
 static void settle_one(struct wr_engine *engine, const struct weir_verdict *verdict,
                        struct weir_receipt *receipt, int64_t cost, int64_t now)
 {
@@ -71,8 +77,7 @@ static void settle_one(struct wr_engine *engine, const struct weir_verdict *verd
     if (wr_receipt_is_cell(receipt)) {
         struct wr_usage *usage = cells_of(engine, verdict, receipt);
         if (usage != NULL)
-            wr_cell_settle(usage, &engine->limits[verdict->limit].rules[verdict->plan], receipt,
-                           cost);
+            wr_cell_settle(usage, rule_of(engine, verdict), receipt, cost);
         return;
     }
     if (limit == NULL || limit->algo == WR_CONCURRENCY)
@@ -239,7 +244,7 @@ static void give_back(struct wr_engine *engine, const struct weir_verdict *verdi
     const struct wr_limit *limit = taken_from(engine, verdict, receipt, &part);
 
     if (usage != NULL)
-        wr_cell_refund(usage, receipt, wr_receipt_cost(receipt));
+        wr_cell_refund(usage, rule_of(engine, verdict), receipt, wr_receipt_cost(receipt));
     else if (limit != NULL)
         wr_charge_refund(engine->arena, limit, receipt, wr_receipt_cost(receipt), now);
     wr_receipt_clear(receipt);

@@ -132,16 +132,41 @@ static void forced(void **state)
 
 static void given_back(void **state)
 {
+    struct wr_quota_rule rule = rule_of(10, 20, true);
     struct wr_quota_state s = wr_quota_state(TODAY, 14, 4);
     (void)state;
 
-    assert_true(wr_quota_refund(&s, TODAY, 3, 3));
+    s = wr_quota_refund(&rule, s, 3, 3);
     expect_state(s, TODAY, 11, 1);
-    assert_false(wr_quota_refund(&s, TODAY - 1, 3, 0)); /* of the day before: not here */
-    expect_state(s, TODAY, 11, 1);
-    assert_true(wr_quota_refund(&s, TODAY, 11, 1));
+    s = wr_quota_refund(&rule, s, 11, 1);
     assert_true(s.used == 0 && s.over == 0);
-    assert_false(wr_quota_refund(&s, TODAY, 1, 0));
+    s = wr_quota_refund(&rule, s, 1, 1); /* more than there is */
+    assert_true(s.used == 0 && s.over == 0);
+}
+
+/* 8 within the limit, then 2 and 4 beyond it; the 8 are given back, all or some. */
+static void what_was_beyond_moves_within(void **state)
+{
+    struct wr_quota_rule rule = rule_of(10, 20, true);
+    struct wr_quota_state s = wr_quota_state(TODAY, 14, 4);
+    (void)state;
+
+    expect_state(wr_quota_refund(&rule, s, 8, 0), TODAY, 6, 0);
+    expect_state(wr_quota_refund(&rule, s, 4, 0), TODAY, 10, 0);
+    expect_state(wr_quota_refund(&rule, s, 3, 0), TODAY, 11, 1);
+    expect_state(wr_quota_refund(&rule, s, 6, 4), TODAY, 8, 0);
+}
+
+/* 20 beyond the 50 of a plan; the next one includes 1000, or meters nothing, or includes 10. */
+static void overage_of_another_plan_stays(void **state)
+{
+    struct wr_quota_rule larger = rule_of(1000, 2000, true), capped = rule_of(100, 100, false);
+    struct wr_quota_rule smaller = rule_of(10, 2000, true);
+    (void)state;
+
+    expect_state(wr_quota_refund(&larger, wr_quota_state(TODAY, 170, 20), 100, 0), TODAY, 70, 20);
+    expect_state(wr_quota_refund(&capped, wr_quota_state(TODAY, 90, 20), 20, 0), TODAY, 70, 20);
+    expect_state(wr_quota_refund(&smaller, wr_quota_state(TODAY, 75, 25), 5, 5), TODAY, 70, 20);
 }
 
 static void a_clock_that_was_set_back(void **state)
@@ -212,6 +237,8 @@ int main(void)
         cmocka_unit_test(grace_is_not_metered),
         cmocka_unit_test(forced),
         cmocka_unit_test(given_back),
+        cmocka_unit_test(what_was_beyond_moves_within),
+        cmocka_unit_test(overage_of_another_plan_stays),
         cmocka_unit_test(a_clock_that_was_set_back),
         cmocka_unit_test(counts_at_their_bound),
         cmocka_unit_test(a_limit_by_civil_days),

@@ -321,6 +321,61 @@ static void overage_is_given_back_first(void **state)
     assert_daily(METERED, DAY_T0 + 1, 0, 0);
 }
 
+/* An estimate that was too high: what came after it was not beyond the limit. */
+static void what_was_beyond_moves_within(void **state)
+{
+    struct weir_answer first = hold(T0, "metered", 8);
+
+    (void)state;
+    (void)ask(T0, "metered", 5);
+    assert_daily(METERED, DAY_T0, 13, 3);
+    assert_int_equal(weir_settle(w, &first, 7, T0), 0);
+    assert_daily(METERED, DAY_T0, 12, 2);
+    first = hold(T0, "metered", 3);
+    assert_daily(METERED, DAY_T0, 15, 5);
+    set_customer(METERED, "pro", 0);
+    (void)ask(T0, "metered", 2);
+    assert_int_equal(weir_settle(w, &first, 0, T0), 0);
+    assert_daily(METERED, DAY_T0, 14, 2); /* its own three */
+}
+
+/* A day of reservations that are settled in whatever order, for more, less or nothing. */
+static void a_day_of_settlements(int64_t now, int32_t day, unsigned *seed)
+{
+    struct weir_answer held[8];
+    int64_t cost[8], sum = 0;
+    unsigned count = 0;
+
+    for (int i = 0; i < 40; i++) {
+        unsigned which = (unsigned)rand_r(seed) % 8;
+        int64_t units = 1 + rand_r(seed) % 6;
+        if (which >= count) {
+            bool fits = sum + units <= 15;
+            held[count] = hold(now, "metered", units);
+            assert_int_equal(held[count].outcome, fits ? WEIR_ALLOW : WEIR_DENY);
+            cost[count] = units;
+            sum += fits ? units : 0;
+            count += fits;
+        } else {
+            units = units < 4 ? 0 : units;
+            assert_int_equal(weir_settle(w, &held[which], units, now), 0);
+            sum += units - cost[which];
+            held[which] = held[--count];
+            cost[which] = cost[count];
+        }
+        assert_daily(METERED, day, (uint64_t)sum, sum > 10 ? (uint64_t)sum - 10 : 0);
+    }
+}
+
+static void overage_is_what_lies_beyond(void **state)
+{
+    unsigned seed = 1;
+
+    (void)state;
+    for (int32_t i = 0; i < 100; i++)
+        a_day_of_settlements(T0 + i * DAY, DAY_T0 + i, &seed);
+}
+
 static struct weir_answer good(int64_t now, int64_t cost)
 {
     return decide(w, now, (struct call){.api_key = "pro", .path = "/good", .cost = cost});
@@ -594,6 +649,8 @@ int main(void)
         T(overage_is_metered_up_to_the_ceiling),
         T(what_is_settled_goes_to_its_window),
         T(overage_is_given_back_first),
+        T(what_was_beyond_moves_within),
+        T(overage_is_what_lies_beyond),
         T(only_some_statuses_count),
         T(what_was_settled_is_finished_whole),
         T(a_clock_set_back_counts_where_it_was),
