@@ -355,22 +355,16 @@ bool wr_engine_begin_reserve(struct wr_engine *engine, const struct weir_request
     return wr_engine_begin(engine, request, now, answer, pending);
 }
 
-/* One limit and one key, as if a request had met them. */
-static void select_one(const struct wr_engine *engine, unsigned limit, struct weir_slice key,
-                       int64_t cost, struct wr_selection *out)
+/* A quota of nobody, or of a plan that has none. */
+static void pass_unlimited(struct wr_selection *selection, unsigned limit, int64_t now,
+                           struct weir_answer *answer, struct wr_pending *pending)
 {
-    struct wr_selected *selected = &out->selected[0];
-
-    out->plan = engine->default_plan;
-    out->cost = cost;
-    out->banned = false;
-    out->over_max = false;
-    out->customer_known = false;
-    out->count = 1;
-    selected->limit = (uint16_t)limit;
-    selected->deny_missing = false;
-    selected->parts = 1;
-    selected->part[0] = (struct wr_key_part){key, WR_PART_VALUE};
+    clear(pending);
+    selection->count = 0;
+    wr_answer_begin(selection, now, answer);
+    wr_bound_unlimited(limit, selection->plan, &answer->verdicts[0]);
+    wr_answer_describe(answer, true);
+    answer->count = 1;
 }
 
 bool wr_engine_begin_check(struct wr_engine *engine, unsigned limit, struct weir_slice key,
@@ -381,12 +375,18 @@ bool wr_engine_begin_check(struct wr_engine *engine, unsigned limit, struct weir
     struct wr_selection selection;
     struct beginning b = {engine, &selection, pending, now, ASK, reserve};
 
+    if (engine->shares && engine->limits[limit].account != NULL) {
+        if (wr_shared_select(engine, limit, key, cost, now, &selection))
+            return begin(&b, false, &no_bar, answer);
+        pass_unlimited(&selection, limit, now, answer, pending);
+        return true;
+    }
     if (!engine->shares || !policy->shared || policy->unlimited[engine->default_plan]) {
         clear(pending);
         wr_engine_check_one(engine, limit, key, cost, now, answer);
         return true;
     }
-    select_one(engine, limit, key, cost, &selection);
+    wr_shared_select_plain(engine, limit, key, cost, &selection);
     return begin(&b, false, &no_bar, answer);
 }
 
@@ -405,13 +405,7 @@ bool wr_engine_begin_one(struct wr_engine *engine, const struct wr_selected *key
     selection.selected[0].deny_missing = false;
     if (!engine->limits[key->limit].policy->unlimited[plan])
         return begin(&b, false, &no_bar, answer);
-    clear(pending);
-    selection.count = 0;
-    wr_answer_begin(&selection, now, answer);
-    wr_engine_check(engine, key->limit, (struct weir_slice){"", 0}, cost, now,
-                    &answer->verdicts[0]);
-    wr_answer_describe(answer, true);
-    answer->count = 1;
+    pass_unlimited(&selection, key->limit, now, answer, pending);
     return true;
 }
 
@@ -439,20 +433,6 @@ bool wr_engine_store_key(const struct wr_engine *engine, const struct wr_selecte
     return true;
 }
 
-int wr_engine_forget_lease(struct wr_engine *engine, const struct wr_selected *key)
-{
-    int rc = 0;
-
-    for (unsigned plan = 0; engine->leases != NULL && plan < engine->plan_count; plan++) {
-        uint64_t hash = wr_lease_hash(engine, key, plan);
-        int result = wr_slot_drop(engine->arena, hash);
-        (void)wr_slot_drop(engine->arena, hash ^ WR_TOLD_WHOLE);
-        (void)wr_slot_drop(engine->arena, hash ^ WR_TOLD_NEXT);
-        rc = result != 0 ? result : rc;
-    }
-    return rc;
-}
-
 void wr_shared_decide(struct wr_engine *engine, const struct weir_request *request, int64_t now,
                       struct weir_answer *answer)
 {
@@ -468,7 +448,12 @@ void wr_shared_check(struct wr_engine *engine, unsigned limit, struct weir_slice
     struct wr_pending pending;
     struct beginning b = {engine, &selection, &pending, now, LOOK, !lease};
 
-    select_one(engine, limit, key, cost, &selection);
+    if (engine->limits[limit].account == NULL) {
+        wr_shared_select_plain(engine, limit, key, cost, &selection);
+    } else if (!wr_shared_select(engine, limit, key, cost, now, &selection)) {
+        pass_unlimited(&selection, limit, now, answer, &pending);
+        return;
+    }
     if (!begin(&b, false, &no_bar, answer)) {
         wr_pending_blank(engine, &pending, 0, &answer->verdicts[0]);
         answer->verdicts[0].outcome = WEIR_ASK;

@@ -72,7 +72,8 @@ bool wr_engine_begin(struct wr_engine *engine, const struct weir_request *reques
 bool wr_engine_begin_reserve(struct wr_engine *engine, const struct weir_request *request,
                              int64_t now, struct weir_answer *answer, struct wr_pending *pending);
 
-/* The same for one limit and one key under the default plan, as wr_engine_check_one; |reserve|: as
+/* The same for one limit and one key under the default plan (of a quota of customers, one of his
+ * keys, and his plan), as wr_engine_check_one; |reserve|: as
  * wr_engine_begin_reserve. */
 bool wr_engine_begin_check(struct wr_engine *engine, unsigned limit, struct weir_slice key,
                            int64_t cost, bool reserve, int64_t now, struct weir_answer *answer,

@@ -108,6 +108,7 @@ uint64_t wr_engine_lease_of(struct wr_engine *engine, unsigned limit, struct wei
     uint64_t hash;
 
     if (!engine->shares || !bound->policy->shared || !bound->policy->leased ||
+        bound->account != NULL || /* whose it is, is to be found first */
         bound->policy->unlimited[engine->default_plan])
         return 0;
     sip = wr_lease_prefix(engine, limit, engine->default_plan);
@@ -153,4 +154,18 @@ void wr_engine_lease_answer(const struct weir_verdict *verdict, const struct wei
     answer->verdicts[0] = *verdict;
     answer->receipts[0] = *receipt;
     wr_answer_describe(answer, verdict->outcome != WEIR_DENY || verdict->shadow != 0);
+}
+
+int wr_engine_forget_lease(struct wr_engine *engine, const struct wr_selected *key)
+{
+    int rc = 0;
+
+    for (unsigned plan = 0; engine->leases != NULL && plan < engine->plan_count; plan++) {
+        uint64_t hash = wr_lease_hash(engine, key, plan);
+        int result = wr_slot_drop(engine->arena, hash);
+        (void)wr_slot_drop(engine->arena, hash ^ WR_TOLD_WHOLE);
+        (void)wr_slot_drop(engine->arena, hash ^ WR_TOLD_NEXT);
+        rc = result != 0 ? result : rc;
+    }
+    return rc;
 }

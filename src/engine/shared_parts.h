@@ -32,6 +32,15 @@ int wr_pending_upgrade(struct wr_engine *engine, const struct wr_pending *p, uin
 uint32_t wr_pending_refusing(const struct wr_engine *engine, const struct wr_pending *p,
                              uint32_t *quotas);
 
+/* One limit and one key, as if a request under the default plan had met them. */
+void wr_shared_select_plain(const struct wr_engine *engine, unsigned limit, struct weir_slice key,
+                            int64_t cost, struct wr_selection *out);
+
+/* The same of a quota of customers: |key| is the value of an identity that leads to one, whose plan
+ * holds. False: to nobody, or to whom it is unlimited. */
+bool wr_shared_select(struct wr_engine *engine, unsigned limit, struct weir_slice key, int64_t cost,
+                      int64_t now, struct wr_selection *out);
+
 /* Give the units that are held back to their leases. */
 void wr_pending_let_go(struct wr_engine *engine, struct wr_pending *p, int64_t now);
 

@@ -58,3 +58,50 @@ int wr_pending_upgrade(struct wr_engine *engine, const struct wr_pending *p, uin
     }
     return plan >= 0 && wr_known_want(engine, &p->seen, p->peek, now) ? plan : -1;
 }
+
+/* ---- one limit and one key ----------------------------------------------------------------- */
+
+void wr_shared_select_plain(const struct wr_engine *engine, unsigned limit, struct weir_slice key,
+                            int64_t cost, struct wr_selection *out)
+{
+    struct wr_selected *selected = &out->selected[0];
+
+    out->plan = engine->default_plan;
+    out->cost = cost;
+    out->banned = false;
+    out->over_max = false;
+    out->customer_known = false;
+    out->count = 1;
+    selected->limit = (uint16_t)limit;
+    selected->deny_missing = false;
+    selected->parts = 1;
+    selected->part[0] = (struct wr_key_part){key, WR_PART_VALUE};
+}
+
+/* The plan of |customer|, the next one where he is to have that already; -1: none that there is. */
+static int plan_of(struct wr_engine *engine, const struct wr_customer_seen *customer)
+{
+    int plan = wr_known_plan(engine, customer), next = -1;
+
+    if (plan >= 0 && (customer->flags & WR_CUSTOMER_WANTS_UPGRADE) != 0 && !engine->known->confirm)
+        next = wr_policy_upgrade(engine->policy, (size_t)plan);
+    return next >= 0 ? next : plan;
+}
+
+bool wr_shared_select(struct wr_engine *engine, unsigned limit, struct weir_slice key, int64_t cost,
+                      int64_t now, struct wr_selection *out)
+{
+    int plan;
+
+    wr_shared_select_plain(engine, limit, key, cost, out);
+    if (!wr_known_find(engine, key, now, &out->customer))
+        return false;
+    plan = plan_of(engine, &out->customer);
+    out->customer_known = true;
+    out->plan_from = plan >= 0 ? WR_PLAN_CUSTOMER : WR_PLAN_DEFAULT;
+    if (plan >= 0)
+        out->plan = (unsigned)plan;
+    out->selected[0].part[0] = (struct wr_key_part){
+        {(const char *)&out->customer.id, sizeof out->customer.id}, WR_PART_CUSTOMER};
+    return !engine->limits[limit].policy->unlimited[out->plan];
+}

@@ -10,7 +10,7 @@ from test_usage_verify import noon
 
 POLICY = """version: 1
 arena: {{path: {folder}/arena, size: 4MiB}}
-listen: {{http: 127.0.0.1:0, admin: 127.0.0.1:0, threads: 2}}
+listen: {{http: 127.0.0.1:0, resp: 127.0.0.1:0, admin: 127.0.0.1:0, threads: 2}}
 store: {{redis: {{url: "redis://127.0.0.1:{port}/0"}}, deadline: 5s, nodes: 2, secret: pepper-of-two-nodes}}
 identity: {{api_key: {{header: X-Api-Key}}, plan: {{default: free}}}}
 customers: {{directory: {folder}/customers, by: [api_key], room: 100, flush: 100ms}}
@@ -22,7 +22,7 @@ limits:
   - {{name: per-ip, by: [ip], rate: 1000000/minute}}
   - {{name: daily, by: [customer], shared: true, when_store_gone: closed, quota: {{limit: 10, per: day, zone: "{zone}"}}}}
 """
-CUSTOMERS = {"k1": ("acme", "metered"), "k2": ("globex", "free")}
+CUSTOMERS = {"k1": ("acme", "metered"), "k2": ("globex", "free"), "k3": ("initech", "free")}
 
 
 class Site:
@@ -100,3 +100,9 @@ def test_overage_and_upgrades_over_two_nodes(weir, tmp_path):
         assert (one.check("k2")["verdict"], two.check("k2")["verdict"]) == ("allow", "deny")
         wait_for("all is in the ledgers", lambda: site.sums("globex") == (33, 0))
         assert [len(site.moves(folder, "globex")) for folder in site.folders] == [1, 1]
+
+        # By a door that knows keys and no requests: the same customers and the same counts.
+        assert [site.nodes[i % 2].resp("WEIR.CHECK", "daily", "k3")[0] for i in range(34)] == [1] * 33 + [0]
+        assert site.nodes[0].resp("WEIR.CHECK", "daily", "nobody's", 50)[0] == 1
+        wait_for("all is in the ledgers", lambda: site.sums("initech") == (33, 0))
+        assert [len(site.moves(folder, "initech")) for folder in site.folders] == [1, 1]

@@ -233,6 +233,31 @@ static void what_an_island_lets_through_is_no_overage(void **state)
     assert_int_equal(over, 0);
 }
 
+/* By one of his keys, as doors that know no requests ask: the same count as by a request. */
+static void a_key_leads_to_the_customers_count(void **state)
+{
+    struct node *node = &places[0].node;
+    struct wr_engine *engine = node->weir->engine;
+    struct weir_answer answer;
+    uint64_t over;
+
+    (void)state;
+    (void)request(&places[1].node, T0, (struct call){.api_key = "key", .cost = 90});
+    assert_false(
+        wr_engine_begin_check(engine, 0, slice("key"), 20, false, T0, &answer, &node->pending));
+    ask_store(node, T0, &answer);
+    assert_int_equal(answer.outcome, WEIR_ALLOW);
+    assert_int_equal(answer.verdicts[0].remaining_units, 0);
+    assert_int_equal(read_cell(&places[0], &over), 20);
+    assert_int_equal(over, 10);
+    assert_true(wr_engine_begin_check(engine, 0, slice("nobody's"), 20, false, T0, &answer,
+                                      &node->pending));
+    assert_int_equal(answer.outcome, WEIR_ALLOW);
+    assert_int_equal(answer.verdicts[0].remaining_units, INT64_MAX);
+    assert_int_equal(wr_engine_lease_of(engine, 0, slice("key")), 0);
+    assert_int_equal(read_cell(&places[0], &over), 20);
+}
+
 static void settling_and_the_status_are_counted_too(void **state)
 {
     struct node *node = &places[0].node;
@@ -266,6 +291,7 @@ int main(void)
         LEASED(all_nodes_add_up),
         WITH(a_grace_is_admitted_and_not_told, setup_graced),
         WITH(what_an_island_lets_through_is_no_overage, setup_billed),
+        WITH(a_key_leads_to_the_customers_count, setup_billed),
         STRICT(what_passes_without_the_store_is_counted),
         STRICT(settling_and_the_status_are_counted_too),
     };
