@@ -133,7 +133,7 @@ static void print_verified(const struct asked *a, const struct wr_verify *sums,
 int wr_usage_verify(struct wr_book *book, char **names, int count, bool json)
 {
     const struct asked a = {names, count, json};
-    struct wr_database **databases = calloc((size_t)count + 1, sizeof databases[0]);
+    struct wr_database **databases = calloc((size_t)count + 1, sizeof(struct wr_database *));
     struct wr_store_sums store = {.asked = false};
     struct wr_verify sums = {.windows = 0};
     int status;
