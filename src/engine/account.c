@@ -39,6 +39,22 @@ static int64_t overage(const struct wr_bound_limit *bound, const struct weir_ans
     return wr_quota_over(rule->limit, wr_receipt_before(receipt), units);
 }
 
+/* Of a cost that becomes |to| after |from|, what becomes overage; < 0: what is none after all.
+ * Units that are given back are this host's overage first, as on one machine: whatever place they
+ * had, as many of those behind move within the limit. Never more than is booked here
+ * (wr_quota_state). */
+static int64_t overage_change(const struct wr_bound_limit *bound, const struct weir_answer *answer,
+                              unsigned i, int64_t from, int64_t to)
+{
+    const struct weir_receipt *receipt = &answer->receipts[i];
+    bool billed = bound->rules[answer->verdicts[i].plan].overage && wr_receipt_taken(receipt) &&
+                  wr_receipt_is_remote(receipt);
+
+    if (to >= from)
+        return overage(bound, answer, i, to) - overage(bound, answer, i, from);
+    return billed ? to - from : 0;
+}
+
 /* The cost of |answer| was counted as |from| and is |to|, in the window that it was decided in. */
 static void change(const struct wr_bound_limit *bound, const struct weir_answer *answer, unsigned i,
                    int64_t from, int64_t to)
@@ -49,8 +65,7 @@ static void change(const struct wr_bound_limit *bound, const struct weir_answer 
                            .number = answer->customer - 1,
                            .anchor = own ? answer->customer_anchor : 0};
 
-    wr_cell_add(&cell, to - from, overage(bound, answer, i, to) - overage(bound, answer, i, from),
-                answer->decided_ns);
+    wr_cell_add(&cell, to - from, overage_change(bound, answer, i, from, to), answer->decided_ns);
 }
 
 static void change_all(const struct wr_engine *engine, const struct weir_answer *answer,
