@@ -1,12 +1,11 @@
-/* conn.c - one connection: bytes in, bytes out, its end.
+/* conn.c - one connection: bytes in, its pauses, its end; bytes out are conn_send.c's.
  *
  * Problem. A daemon with many idle connections must not pay memory for each, and one with busy ones
  * must not pay a copy or a system call for each message.
  *
  * Idea. Input is read into the acceptor's one buffer and handed to the door from there; only what
- * the door does not use up is kept. Output of one turn collects in a spare buffer and leaves by one
- * write; only what the kernel does not take is kept. So an idle connection holds no buffer, and a
- * busy one copies its output once. TLS stands between by OpenSSL's memory BIOs.
+ * the door does not use up is kept. So an idle connection holds no buffer. TLS stands between by
+ * OpenSSL's memory BIOs.
  *
  * Invariants:
  *   1. The door is never called from within its own call: read() is not entered twice, and closed()
@@ -14,178 +13,18 @@
  *   2. After closed() nothing of the door is touched. */
 #include "serve/conn.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 
 #include <openssl/err.h>
 
 #include "serve/connection.h"
 
-#define KEEP_BYTES (256U << 10) /* a spare buffer larger than this is freed */
-
-/* ---- buffers ----------------------------------------------------------------------------- */
-
-/* Give an empty buffer to the acceptor, for the next output. */
-static void recycle(struct wr_acceptor *acceptor, struct wr_bytes *bytes)
-{
-    if (acceptor->spare.bytes == NULL && bytes->room <= KEEP_BYTES) {
-        acceptor->spare = *bytes;
-        acceptor->spare.start = acceptor->spare.end = 0;
-        *bytes = (struct wr_bytes){0};
-    } else {
-        wr_bytes_free(bytes);
-    }
-}
-
-/* ---- output ------------------------------------------------------------------------------ */
-
-static void progress(struct wr_conn *conn);
-
-static void on_written(uv_write_t *request, int status)
-{
-    struct wr_sending *sending = request->data;
-    struct wr_conn *conn = sending->conn;
-
-    conn->sending = NULL;
-    recycle(conn->acceptor, &sending->bytes);
-    free(sending);
-    wr_conn_weigh(conn);
-    if (conn->doomed)
-        return;
-    if (status < 0) {
-        wr_conn_destroy(conn);
-        return;
-    }
-    if (wr_bytes_held(&conn->out) == 0 && !conn->closing &&
-        conn->acceptor->options.events->drained != NULL)
-        conn->acceptor->options.events->drained(conn->context);
-    progress(conn);
-}
-
-/* How many of |bytes| the kernel takes at once; less than 0: none ever. Nothing of libuv's is
- * before them. Its uv_try_write calls write(2), which takes a file's locks on the way to the
- * socket. */
-static ssize_t send_now(struct wr_conn *conn, const struct wr_bytes *bytes)
-{
-    uv_os_fd_t fd;
-    ssize_t n;
-
-    if (uv_fileno((uv_handle_t *)&conn->uv.stream, &fd) != 0)
-        return -1;
-    do
-        n = send(fd, bytes->bytes + bytes->start, wr_bytes_held(bytes), MSG_NOSIGNAL);
-    while (n < 0 && errno == EINTR);
-    return n < 0 && (errno == EAGAIN || errno == ENOBUFS) ? 0 : n;
-}
-
-/* Hand |bytes| to the kernel; they are gone from it afterwards. */
-static bool send_bytes(struct wr_conn *conn, struct wr_bytes *bytes)
-{
-    ssize_t n = send_now(conn, bytes);
-    struct wr_sending *sending;
-    uv_buf_t buf;
-
-    if (n < 0)
-        return false;
-    bytes->start += (size_t)n;
-    if (wr_bytes_held(bytes) == 0) {
-        recycle(conn->acceptor, bytes);
-        return true;
-    }
-    sending = calloc(1, sizeof *sending);
-    if (sending == NULL)
-        return false;
-    sending->conn = conn;
-    sending->bytes = *bytes;
-    sending->request.data = sending;
-    *bytes = (struct wr_bytes){0};
-    buf = uv_buf_init((char *)sending->bytes.bytes + sending->bytes.start,
-                      (unsigned)wr_bytes_held(&sending->bytes));
-    if (uv_write(&sending->request, &conn->uv.stream, &buf, 1, on_written) != 0) {
-        wr_bytes_free(&sending->bytes);
-        free(sending);
-        return false;
-    }
-    conn->sending = sending;
-    wr_conn_wait(conn, WR_WAIT_WRITE);
-    return true;
-}
-
-/* Seal what is unsent into records, and send all that TLS has to say. */
-static bool send_sealed(struct wr_conn *conn)
-{
-    struct wr_bytes sealed = conn->acceptor->spare;
-    int n;
-
-    conn->acceptor->spare = (struct wr_bytes){0};
-    ERR_clear_error();
-    if (wr_bytes_held(&conn->out) > 0) {
-        n = SSL_write(conn->ssl, conn->out.bytes + conn->out.start, (int)wr_bytes_held(&conn->out));
-        wr_bytes_free(&conn->out);
-        if (n <= 0) {
-            wr_bytes_free(&sealed);
-            return false;
-        }
-    }
-    while (BIO_ctrl_pending(SSL_get_wbio(conn->ssl)) > 0) {
-        uint8_t piece[4096];
-        n = BIO_read(SSL_get_wbio(conn->ssl), piece, sizeof piece);
-        if (n <= 0 || !wr_bytes_append(&sealed, piece, (size_t)n)) {
-            wr_bytes_free(&sealed);
-            return false;
-        }
-    }
-    if (wr_bytes_held(&sealed) > 0)
-        return send_bytes(conn, &sealed);
-    recycle(conn->acceptor, &sealed);
-    return true;
-}
-
-/* Send what there is, unless the kernel still has its hands full. */
-static void flush(struct wr_conn *conn)
-{
-    bool good = true;
-
-    if (conn->doomed || conn->sending != NULL)
-        return;
-    if (conn->ssl != NULL)
-        good = send_sealed(conn);
-    else if (wr_bytes_held(&conn->out) > 0)
-        good = send_bytes(conn, &conn->out);
-    wr_conn_weigh(conn);
-    if (!good)
-        wr_conn_destroy(conn);
-}
-
-int wr_conn_write(struct wr_conn *conn, const void *bytes, size_t len)
-{
-    struct wr_acceptor *acceptor = conn->acceptor;
-
-    if (conn->closing)
-        return WEIR_EFULL;
-    if (conn->out.bytes == NULL) {
-        conn->out = acceptor->spare;
-        acceptor->spare = (struct wr_bytes){0};
-    }
-    if (!wr_bytes_append(&conn->out, bytes, len)) {
-        wr_conn_destroy(conn);
-        return WEIR_EFULL;
-    }
-    wr_conn_weigh(conn);
-    if (!conn->in_read && !conn->dirty) {
-        conn->dirty = true;
-        conn->next_dirty = acceptor->dirty;
-        acceptor->dirty = conn;
-    }
-    return 0;
-}
+/* ---- what the door asks for ---------------------------------------------------------------- */
 
 void wr_conn_flush(struct wr_conn *conn)
 {
     if (!conn->in_read && !conn->doomed)
-        progress(conn);
+        wr_conn_progress(conn);
 }
 
 void wr_conn_close(struct wr_conn *conn)
@@ -194,7 +33,7 @@ void wr_conn_close(struct wr_conn *conn)
         return;
     conn->closing = true;
     if (!conn->in_read)
-        progress(conn);
+        wr_conn_progress(conn);
 }
 
 /* ---- input ------------------------------------------------------------------------------- */
@@ -307,7 +146,7 @@ void wr_conn_again(struct wr_conn *conn)
         conn->closing = true;
     if (!conn->stalled && conn->full)
         read_on(conn);
-    progress(conn);
+    wr_conn_progress(conn);
 }
 
 /* The door takes it over, or not. */
@@ -388,7 +227,7 @@ void wr_conn_arrive(struct wr_conn *conn, ssize_t n, const char *bytes)
     } else if (n < 0 || (n > 0 && !take_in(conn, bytes, (size_t)n))) {
         wr_conn_destroy(conn);
     }
-    progress(conn);
+    wr_conn_progress(conn);
 }
 
 static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
@@ -414,7 +253,7 @@ static void linger(struct wr_conn *conn)
     if (conn->ssl != NULL && conn->context != NULL) {
         ERR_clear_error();
         (void)SSL_shutdown(conn->ssl);
-        flush(conn);
+        wr_conn_send(conn);
         if (conn->doomed)
             return;
     }
@@ -452,13 +291,12 @@ static void resume(struct wr_conn *conn)
         unseal(conn);
 }
 
-/* After anything has happened: send, pause or resume, end. */
-static void progress(struct wr_conn *conn)
+void wr_conn_progress(struct wr_conn *conn)
 {
-    flush(conn);
+    wr_conn_send(conn);
     while (conn->paused && !conn->closing && wr_conn_unsent(conn) == 0) {
         resume(conn);
-        flush(conn);
+        wr_conn_send(conn);
     }
     if (conn->doomed)
         return;
@@ -493,5 +331,5 @@ void wr_conn_begin(struct wr_conn *conn)
     else
         (void)establish(conn);
     if (!conn->doomed)
-        progress(conn); /* a greeting */
+        wr_conn_progress(conn); /* a greeting */
 }

@@ -1,4 +1,4 @@
-/* connection.h - what conn.c, acceptor.c and deadlines.c share of a connection. Internal. */
+/* connection.h - what conn*.c and acceptor.c share of a connection. Internal. */
 #ifndef WR_SERVE_CONNECTION_H
 #define WR_SERVE_CONNECTION_H
 
@@ -80,6 +80,10 @@ enum { WR_WAIT_HANDSHAKE, WR_WAIT_IDLE, WR_WAIT_MESSAGE, WR_WAIT_WRITE, WR_WAIT_
 
 /* conn.c: a connection that is accepted: its input is read from here on. */
 void wr_conn_begin(struct wr_conn *conn);
+/* After anything has happened: send, pause or resume reading, end. */
+void wr_conn_progress(struct wr_conn *conn);
+/* conn_send.c: send what there is, unless the kernel still has its hands full. */
+void wr_conn_send(struct wr_conn *conn);
 /* Close it now; closed() comes when libuv is done with it. */
 void wr_conn_destroy(struct wr_conn *conn);
 void wr_conn_wait(struct wr_conn *conn, unsigned queue);

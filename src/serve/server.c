@@ -7,14 +7,12 @@
  *   1. Nothing is served before everything is open: a start that fails leaves nothing behind.
  *   2. SIGTERM ends the process: when what is in flight is answered, at the deadline, or at the
  *      second signal. */
-#include <fcntl.h>
 #include <malloc.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <time.h>
 
 #include "base/units.h"
@@ -27,10 +25,7 @@
 #define RESERVATIONS 65536U
 #define LOOK_MS 10
 #define MAPPED_BYTES (256 << 10) /* memory from this size on goes back when it is freed */
-#define DESCRIPTORS_SPARE 32     /* for files of a reload, and what is accepted to be refused */
-#define ADMIN_CONNECTIONS 16     /* of which the other doors take none */
-#define CROWDED_EVERY_S 10
-#define DESCRIPTORS_FEW 4096 /* what distributions give a process without asking */
+#define DESCRIPTORS_FEW 4096     /* what distributions give a process without asking */
 
 /* ---- the end ----------------------------------------------------------------------------- */
 
@@ -184,57 +179,23 @@ static __attribute__((format(printf, 1, 2))) void say(const char *format, ...)
     wr_log_say(text);
 }
 
-/* Idle connections are cheap; the descriptors for them are asked for at once. Returns how many this
- * process may have. */
-static int64_t raise_descriptors(void)
-{
-    struct rlimit limit = {0};
-
-    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
-        limit.rlim_cur = limit.rlim_max;
-        (void)setrlimit(RLIMIT_NOFILE, &limit);
-        (void)getrlimit(RLIMIT_NOFILE, &limit);
-    }
-    return limit.rlim_cur < INT64_MAX ? (int64_t)limit.rlim_cur : INT64_MAX;
-}
-
-/* What is open by now stays so; the rest is for connections. */
 static bool count_descriptors(struct wr_server *server)
 {
-    int next = open("/dev/null", O_RDONLY | O_CLOEXEC);
-
-    server->connections_max = server->descriptors - next - DESCRIPTORS_SPARE;
-    if (next >= 0)
-        (void)close(next);
-    if (next >= 0 && server->connections_max > 0)
+    if (wr_descriptors_count(&server->descriptors))
         return true;
     say("weir serve: the limit of %lld descriptors leaves none to connections\n",
-        (long long)server->descriptors);
+        (long long)server->descriptors.limit);
     return false;
 }
 
 bool wr_server_take_connection(struct wr_server *server, enum wr_door_id door)
 {
-    int64_t quarter = server->connections_max / 4;
-    int64_t kept = quarter < ADMIN_CONNECTIONS ? quarter : ADMIN_CONNECTIONS;
-    int64_t most = server->connections_max - (door == WR_DOOR_ADMIN ? 0 : kept);
-    int64_t now_s = (int64_t)time(NULL), said_s;
-
-    if (__atomic_add_fetch(&server->connections, 1, __ATOMIC_RELAXED) <= most)
-        return true;
-    wr_server_leave_connection(server);
-    said_s = __atomic_load_n(&server->crowded_s, __ATOMIC_RELAXED);
-    if (now_s - said_s >= CROWDED_EVERY_S &&
-        __atomic_compare_exchange_n(&server->crowded_s, &said_s, now_s, false, __ATOMIC_RELAXED,
-                                    __ATOMIC_RELAXED))
-        wr_log(WR_LOG_WARNING, "connections refused",
-               wr_log_text("reason", "no descriptors are left"), wr_log_number("open", most));
-    return false;
+    return wr_descriptors_take(&server->descriptors, door == WR_DOOR_ADMIN);
 }
 
 void wr_server_leave_connection(struct wr_server *server)
 {
-    (void)__atomic_sub_fetch(&server->connections, 1, __ATOMIC_RELAXED);
+    wr_descriptors_leave(&server->descriptors);
 }
 
 static unsigned choose_loops(const struct wr_policy_settings *settings)
@@ -301,7 +262,7 @@ static void say_unstarted(const struct wr_server *server, const char *address, i
     else
         say("weir serve: %u loops could not be started: %s, or the limit of %lld descriptors is "
             "too low (ulimit -n, LimitNOFILE=)\n",
-            server->loops, weir_strerror(result), (long long)server->descriptors);
+            server->loops, weir_strerror(result), (long long)server->descriptors.limit);
 }
 
 static bool start_workers(struct wr_server *server)
@@ -386,10 +347,10 @@ static void announce(const struct wr_server *server)
     wr_log(WR_LOG_INFO, "ready", wr_log_text("policy", server->options.policy_path),
            wr_log_number("limits", (int64_t)weir_limit_count(server->current->weir)),
            wr_log_number("loops", server->loops), wr_log_number("pid", getpid()),
-           wr_log_number("descriptors", server->descriptors));
+           wr_log_number("descriptors", server->descriptors.limit));
     wr_reload_warn_of_bans(server->current);
-    if (server->descriptors < DESCRIPTORS_FEW)
-        wr_log(WR_LOG_WARNING, "few descriptors", wr_log_number("limit", server->descriptors),
+    if (server->descriptors.limit < DESCRIPTORS_FEW)
+        wr_log(WR_LOG_WARNING, "few descriptors", wr_log_number("limit", server->descriptors.limit),
                wr_log_text("hint", "raise the hard limit (ulimit -Hn, LimitNOFILE=): each "
                                    "connection takes one, and those beyond are refused"));
 }
@@ -469,7 +430,7 @@ int wr_server_run(const struct wr_server_options *options)
     (void)signal(SIGPIPE, SIG_IGN);
     /* Left alone the C library raises it with use, and keeps what a flood took. */
     (void)mallopt(M_MMAP_THRESHOLD, MAPPED_BYTES);
-    server->descriptors = raise_descriptors();
+    wr_descriptors_raise(&server->descriptors);
     server->reservations = wr_reservations_new(RESERVATIONS);
     server->totals = wr_totals_new();
     good = server->reservations != NULL && server->totals != NULL && open_policy(server) &&

@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include "serve/descriptors.h"
 #include "serve/keeping.h"
 #include "serve/loop.h"
 #include "serve/reservations.h"
@@ -42,11 +43,7 @@ struct wr_server {
     struct wr_worker **workers;
     unsigned worker_count; /* running */
     unsigned loops;        /* wanted */
-    int64_t descriptors;   /* that this process may have */
-
-    int64_t connections_max;
-    int64_t connections; /* atomic; of all loops */
-    int64_t crowded_s;   /* atomic; when it was last said that more are refused */
+    struct wr_descriptors descriptors;
 
     bool started, draining; /* atomic */
 
