@@ -107,4 +107,7 @@ struct wr_policy {
     struct wr_envoy *envoy; /* or NULL */
 };
 
+/* select.c: the bit of |method| in a set of methods. */
+uint64_t wr_method_bit(const struct wr_policy *policy, struct weir_slice method);
+
 #endif

@@ -78,19 +78,10 @@ static const char *missing_identity(const struct wr_policy *policy, size_t limit
     return NULL;
 }
 
-static uint64_t method_bit(const struct wr_policy *policy, struct weir_slice method)
-{
-    for (size_t i = 0; i < policy->method_count; i++)
-        if (policy->methods[i].len == method.len &&
-            memcmp(policy->methods[i].ptr, method.ptr, method.len) == 0)
-            return UINT64_C(1) << i;
-    return WR_METHOD_OTHER;
-}
-
 void wr_policy_explain(const struct wr_policy *policy, const struct weir_request *request,
                        const struct wr_selection *selection, struct wr_match_reason *out)
 {
-    uint64_t method = method_bit(policy, request->method);
+    uint64_t method = wr_method_bit(policy, request->method);
     size_t matching = 0, at = 0;
 
     match_paths(policy, request->path, out);

@@ -198,7 +198,7 @@ static bool is_banned(struct selecting *s)
 
 /* ---- matching ---------------------------------------------------------------------------- */
 
-static uint64_t method_bit(const struct wr_policy *policy, struct weir_slice method)
+uint64_t wr_method_bit(const struct wr_policy *policy, struct weir_slice method)
 {
     for (size_t i = 0; i < policy->method_count; i++)
         if (policy->methods[i].len == method.len &&
@@ -397,7 +397,7 @@ void wr_policy_select_with(const struct wr_policy *policy, const struct weir_req
     s.policy = policy;
     s.request = request;
     s.out = out;
-    s.method = policy->method_count > 0 ? method_bit(policy, request->method) : WR_METHOD_OTHER;
+    s.method = policy->method_count > 0 ? wr_method_bit(policy, request->method) : WR_METHOD_OTHER;
     s.resolved = 0;
     s.cost_rule = (uint32_t)policy->cost_count;
     s.included = UINT64_MAX;

@@ -93,23 +93,12 @@ bool wr_cluster_redirected(struct wr_redis_store *store, struct wr_redis_ticket 
 
 /* ---- pauses ---------------------------------------------------------------------------------- */
 
-static void send_paused(struct wr_redis_queue *queue)
-{
-    struct wr_redis_ticket *next;
-
-    for (struct wr_redis_ticket *ticket = queue->first; ticket != NULL; ticket = next) {
-        next = ticket->next;
-        if (ticket->paused && !ticket->sent)
-            (void)wr_redis_dispatch(ticket); /* if that fails, its deadline ends it */
-    }
-}
-
 static void on_timer(uv_timer_t *timer)
 {
     struct wr_cluster *cluster = timer->data;
 
-    send_paused(&cluster->store->queue);
-    send_paused(&cluster->store->orders);
+    wr_redis_send_paused(&cluster->store->queue);
+    wr_redis_send_paused(&cluster->store->orders);
     if (cluster->refresh)
         wr_cluster_refresh(cluster);
 }

@@ -127,6 +127,17 @@ enum wr_remote_trouble wr_redis_dispatch(struct wr_redis_ticket *ticket)
     return send_command(ticket) ? WR_TROUBLE_NONE : WR_TROUBLE_PROTOCOL;
 }
 
+void wr_redis_send_paused(struct wr_redis_queue *queue)
+{
+    struct wr_redis_ticket *next;
+
+    for (struct wr_redis_ticket *ticket = queue->first; ticket != NULL; ticket = next) {
+        next = ticket->next;
+        if (ticket->paused && !ticket->sent)
+            (void)wr_redis_dispatch(ticket);
+    }
+}
+
 /* Of what is left, what is asked next. */
 static uint32_t group_of(const struct wr_redis_ticket *ticket)
 {

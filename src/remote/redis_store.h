@@ -235,6 +235,8 @@ uint16_t wr_redis_charge_slot(const struct wr_redis_store *store,
 /* Returns WR_TROUBLE_NONE: the ticket is on its way, or waits for a connection; else why it cannot
  * be. */
 enum wr_remote_trouble wr_redis_dispatch(struct wr_redis_ticket *ticket);
+/* Dispatch those of |queue| that paused. One that cannot be is ended by its deadline. */
+void wr_redis_send_paused(struct wr_redis_queue *queue);
 /* Ask for the next group. */
 enum wr_remote_trouble wr_redis_advance(struct wr_redis_ticket *ticket);
 /* The caller hears how it ended, if one waits; what was taken of a call that is not done is given

@@ -265,24 +265,13 @@ static void count(const struct wr_redis_ticket *ticket, enum wr_ring_counter wha
 
 /* ---- redirections ---------------------------------------------------------------------------- */
 
-static void send_paused(struct wr_redis_queue *queue)
-{
-    struct wr_redis_ticket *next;
-
-    for (struct wr_redis_ticket *ticket = queue->first; ticket != NULL; ticket = next) {
-        next = ticket->next;
-        if (ticket->paused && !ticket->sent)
-            (void)wr_redis_dispatch(ticket); /* if that fails, its deadline ends it */
-    }
-}
-
 void wr_ring_on_retry(uv_timer_t *timer)
 {
     struct wr_ring *ring = timer->data;
 
     wr_ring_learn(ring);
-    send_paused(&ring->store->queue);
-    send_paused(&ring->store->orders);
+    wr_redis_send_paused(&ring->store->queue);
+    wr_redis_send_paused(&ring->store->orders);
 }
 
 bool wr_ring_redirected(struct wr_redis_store *store, struct wr_redis_ticket *ticket,
