@@ -20,6 +20,9 @@
 #include "policy/policy.h"
 #include "wire/logtime.h"
 
+static const struct wr_yaml_bounds bounds = {"a file of customers", WR_ROSTER_BYTES_MAX,
+                                             WR_ROSTER_NODES_MAX};
+
 static void read_plan(struct wr_roster_reader *reader, const struct wr_yaml *value,
                       const char **out)
 {
@@ -318,7 +321,7 @@ static int load(struct wr_roster *roster, const char *text, size_t len,
     if (getrandom(&roster->names.secret, sizeof roster->names.secret, GRND_NONBLOCK) < 0)
         roster->names.secret.k[0] = (uint64_t)(uintptr_t)roster; /* early boot */
     reader.keys.secret = roster->names.secret;
-    parsed = wr_yaml_parse(&root, text, len, &scratch, diag);
+    parsed = wr_yaml_parse_within(&root, text, len, &bounds, &scratch, diag);
     if (parsed)
         read_root(&reader, root);
     failed = scratch.failed || roster->region.failed;
@@ -359,9 +362,9 @@ static int read_file(const char *path, char **text, size_t *len, struct wr_diag 
             (void)close(fd);
         return WEIR_EIO;
     }
-    *text = malloc(WR_POLICY_BYTES_MAX + 1);
-    while (*text != NULL && *len <= WR_POLICY_BYTES_MAX &&
-           (n = read(fd, *text + *len, WR_POLICY_BYTES_MAX + 1 - *len)) > 0)
+    *text = malloc(WR_ROSTER_BYTES_MAX + 1); /* of which memory is what is read into */
+    while (*text != NULL && *len <= WR_ROSTER_BYTES_MAX &&
+           (n = read(fd, *text + *len, WR_ROSTER_BYTES_MAX + 1 - *len)) > 0)
         *len += (size_t)n;
     if (n < 0)
         wr_diag_add(diag, WR_ERROR, 0, 0, "expected a file of customers to read: %s",

@@ -24,6 +24,11 @@
 
 struct wr_roster;
 
+/* Of the file: a quarter of a million customers with a key each. While it is read, some hundred
+ * bytes of memory a value. */
+#define WR_ROSTER_BYTES_MAX (128U << 20)
+#define WR_ROSTER_NODES_MAX 4000000U
+
 /* Names that a roster may use: of the policy. */
 struct wr_roster_names {
     const char *const *plans;

@@ -8,7 +8,7 @@
  * events that a policy must not have, and hang the rest into a tree with an explicit stack.
  *
  * Invariants:
- *   1. Depth, nodes and bytes are bounded by policy.h; going over ends the parse with one message.
+ *   1. Depth, nodes and bytes are bounded; going over ends the parse with one message.
  *   2. Every node's place is that of its first character.
  *   3. After success, the keys of every map are scalars and differ.
  *   4. No message quotes a scalar: it may be somebody's API key.
@@ -32,6 +32,7 @@ struct level {
 
 struct build {
     yaml_parser_t parser;
+    const struct wr_yaml_bounds *bounds;
     struct wr_region *region;
     struct wr_diag *diag;
     const char *text;
@@ -139,9 +140,10 @@ static struct wr_yaml *add_node(struct build *b, enum wr_yaml_kind kind, yaml_ma
 {
     struct wr_yaml *node;
 
-    if (++b->nodes > WR_POLICY_NODES_MAX) {
+    if (++b->nodes > b->bounds->nodes) {
         wr_diag_add(b->diag, WR_ERROR, (unsigned)at.line + 1, (unsigned)at.column + 1,
-                    "expected at most %d values in a policy, found more", WR_POLICY_NODES_MAX);
+                    "expected at most %zu values in %s, found more", b->bounds->nodes,
+                    b->bounds->what);
         b->ok = false;
         return NULL;
     }
@@ -296,10 +298,12 @@ static void read_events(struct build *b)
     }
 }
 
-bool wr_yaml_parse(const struct wr_yaml **root, const char *text, size_t len,
-                   struct wr_region *region, struct wr_diag *diag)
+bool wr_yaml_parse_within(const struct wr_yaml **root, const char *text, size_t len,
+                          const struct wr_yaml_bounds *bounds, struct wr_region *region,
+                          struct wr_diag *diag)
 {
-    struct build b = {.region = region, .diag = diag, .text = text, .len = len, .ok = true};
+    struct build b = {
+        .bounds = bounds, .region = region, .diag = diag, .text = text, .len = len, .ok = true};
     const char *nul = len > 0 ? memchr(text, '\0', len) : NULL;
 
     *root = NULL;
@@ -308,9 +312,9 @@ bool wr_yaml_parse(const struct wr_yaml **root, const char *text, size_t len,
         b.len = len -= 3;
         nul = len > 0 ? memchr(text, '\0', len) : NULL;
     }
-    if (len > WR_POLICY_BYTES_MAX) {
-        wr_diag_add(diag, WR_ERROR, 0, 0, "expected a policy of at most %u bytes, found more",
-                    WR_POLICY_BYTES_MAX);
+    if (len > bounds->bytes) {
+        wr_diag_add(diag, WR_ERROR, 0, 0, "expected %s of at most %zu bytes, found more",
+                    bounds->what, bounds->bytes);
         return false;
     }
     if (len >= 2 &&
@@ -332,4 +336,13 @@ bool wr_yaml_parse(const struct wr_yaml **root, const char *text, size_t len,
     yaml_parser_delete(&b.parser);
     *root = b.root;
     return b.ok && !region->failed;
+}
+
+bool wr_yaml_parse(const struct wr_yaml **root, const char *text, size_t len,
+                   struct wr_region *region, struct wr_diag *diag)
+{
+    static const struct wr_yaml_bounds policy = {"a policy", WR_POLICY_BYTES_MAX,
+                                                 WR_POLICY_NODES_MAX};
+
+    return wr_yaml_parse_within(root, text, len, &policy, region, diag);
 }

@@ -27,12 +27,24 @@ struct wr_yaml {
     const struct wr_yaml *key;   /* value in a map: its key, a scalar */
 };
 
+/* How large a document may be. */
+struct wr_yaml_bounds {
+    const char *what; /* "a policy" */
+    size_t bytes;
+    size_t nodes; /* scalars, lists and maps */
+};
+
 /* Parse |len| bytes at |text|. On success |*root| is the tree, in |region|; NULL for an empty
  * document. On errors |diag| has them; structural ones are collected, the first error of syntax
  * ends it.
  *
- * Bounds:  WR_POLICY_BYTES_MAX, WR_POLICY_DEPTH_MAX, WR_POLICY_NODES_MAX of policy.h.
+ * Bounds:  |bounds|, and WR_POLICY_DEPTH_MAX of policy.h.
  * Returns: false when there was an error, or region->failed. */
+bool wr_yaml_parse_within(const struct wr_yaml **root, const char *text, size_t len,
+                          const struct wr_yaml_bounds *bounds, struct wr_region *region,
+                          struct wr_diag *diag);
+
+/* The same of a policy: WR_POLICY_BYTES_MAX, WR_POLICY_NODES_MAX. */
 bool wr_yaml_parse(const struct wr_yaml **root, const char *text, size_t len,
                    struct wr_region *region, struct wr_diag *diag);
 
