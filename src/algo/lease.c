@@ -18,7 +18,8 @@
  * was set back: the word is as empty.
  *   3. A word whose units are all spent keeps its deadline, so that they can be given back.
  *
- *   4. A refusal never replaces units: who is refused would have taken what he did not get. While
+ *   4. What is over may still be taken out, by its deadline: not to be spent, but to be given back.
+ *   5. A refusal never replaces units: who is refused would have taken what he did not get. While
  * there are units, a cost above them is asked for each time.
  *
  * Merging. Two threads ask for the same key at the same moment and both are granted: dropping one
@@ -180,6 +181,17 @@ int64_t wr_lease_units(uint64_t state, int64_t now_ns)
     struct view v = view_at(state, wr_moment_ns(now_ns));
 
     return v.refused ? 0 : v.amount;
+}
+
+int64_t wr_lease_unspent(uint64_t state, int64_t since_ns, int64_t end_ns, uint64_t *rest)
+{
+    int64_t deadline_ns = (int64_t)((state & DEADLINE_MASK) << TICK_BITS);
+
+    *rest = state;
+    if ((state & REFUSED) != 0 || deadline_ns <= since_ns || deadline_ns > end_ns)
+        return 0;
+    *rest = state & DEADLINE_MASK;
+    return (int64_t)(state >> DEADLINE_BITS);
 }
 
 /* Half of everything: a lease goes before a key at its limit, and after one that hardly used any.

@@ -38,4 +38,8 @@ uint64_t wr_lease_refuse(uint64_t state, int64_t now_ns, int64_t cost, int64_t d
 /* What may still be spent. */
 int64_t wr_lease_units(uint64_t state, int64_t now_ns);
 
+/* What was not spent of units with a deadline in (since_ns, end_ns], whatever time it is, and in
+ * |*rest| the state without them: for whoever gives them back, in time or after it. */
+int64_t wr_lease_unspent(uint64_t state, int64_t since_ns, int64_t end_ns, uint64_t *rest);
+
 #endif

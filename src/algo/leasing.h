@@ -8,9 +8,15 @@
 #define WR_ALGO_LEASING_H
 
 #include "algo/limit.h"
+#include "base/arith.h"
 
 /* Units of a limit for each node that shares it, or it stays strict. */
 #define WR_LEASE_PER_NODE_MIN 8
+
+/* Of a limit's units, the part that may lie leased, for each loop over all nodes; of a quota, whose
+ * window is a day or a month, less: so long are those missing that die with a node. */
+#define WR_LEASING_PART 8
+#define WR_LEASING_QUOTA_PART 64
 
 static inline bool wr_can_lease(const struct wr_limit *limit)
 {
@@ -27,6 +33,18 @@ static inline int64_t wr_leasing_reserve(const struct wr_limit *limit, int64_t t
         return 0;
     out = wr_muldiv_ceil((uint64_t)limit->units, (uint64_t)ttl_ns, (uint64_t)limit->window_ns);
     return (int64_t)wr_min_u64(out, (uint64_t)limit->burst);
+}
+
+/* How many units of |limit| a lease of one loop has at most; 0: too few for |nodes|. */
+static inline int64_t wr_leasing_most(const struct wr_limit *limit, unsigned nodes)
+{
+    int64_t share = wr_limit_capacity(limit) / (nodes == 0 ? 1 : (int64_t)nodes);
+
+    if (share < WR_LEASE_PER_NODE_MIN)
+        return 0;
+    if (limit->calendar != WR_CALENDAR_NONE)
+        return wr_max_i64(1, share / WR_LEASING_QUOTA_PART);
+    return share / WR_LEASING_PART;
 }
 
 /* Of |left| units, how many of the |extra| that were asked for: at most half over the nodes. */

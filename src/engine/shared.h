@@ -135,6 +135,11 @@ int64_t wr_engine_lease_units(struct wr_engine *engine, uint64_t key, int64_t no
  * draining: whoever manages leases remembers where they are. */
 int64_t wr_engine_lease_return(struct wr_engine *engine, uint64_t key, int64_t now);
 
+/* The same of what ends in (since_ns, end_ns], whether that is over or not: of one grant, and of
+ * those that lie with it under the same end, which are of the same window. */
+int64_t wr_engine_lease_collect(struct wr_engine *engine, uint64_t key, int64_t since_ns,
+                                int64_t end_ns, int64_t now);
+
 /* Where the lease of |key| of |limit|, under the default plan, is; what the arena has of it is
  * being fetched from here on. 0: leases do not decide that limit. */
 uint64_t wr_engine_lease_of(struct wr_engine *engine, unsigned limit, struct weir_slice key);

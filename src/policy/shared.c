@@ -178,6 +178,27 @@ static void warn_leased(struct wr_loader *ld, const struct wr_yaml *node,
     }
 }
 
+/* What a customer has bought, and may not get. */
+static void warn_stranded(struct wr_loader *ld, const struct wr_yaml *node,
+                          const struct wr_limit_reading *reading, unsigned nodes)
+{
+    const struct wr_policy_limit *limit = reading->limit;
+
+    if (limit->quota == NULL || !limit->quota->exact)
+        return;
+    for (size_t plan = 0; plan < ld->policy->plan_count; plan++) {
+        const struct wr_limit *held = wr_policy_at_store(limit, plan);
+        if (limit->unlimited[plan] || held->units == 0 || wr_why_strict(held, nodes) != NULL)
+            continue;
+        wr_warning(ld, reading->store_mode != NULL ? reading->store_mode : node,
+                   "leased, up to %lld of %lld units of each customer are lost until the window "
+                   "ends, for each thread of a process that is killed; store_mode: strict loses "
+                   "none",
+                   (long long)wr_leasing_most(held, nodes), (long long)held->units);
+        return;
+    }
+}
+
 static void warn_unshared(struct wr_loader *ld, struct wr_limit_reading *reading)
 {
     const struct wr_yaml *idle =
@@ -264,6 +285,8 @@ void wr_settle_shared(struct wr_loader *ld, const struct wr_yaml *node,
         return;
     check_fits(ld, node, reading, store);
     settle_quota(ld, node, reading);
-    if (limit->leased)
-        warn_leased(ld, node, reading, store->nodes);
+    if (!limit->leased)
+        return;
+    warn_leased(ld, node, reading, store->nodes);
+    warn_stranded(ld, node, reading, store->nodes);
 }

@@ -17,7 +17,8 @@
  *
  * Invariants:
  *   1. extra <= capacity / (8 nodes): what lies unspent at all nodes (of one loop each) is at most
- *      an eighth of a limit, or two of them where a window turns.
+ *      an eighth of a limit, or two of them where a window turns. Of a calendar's window a 64th:
+ * what a node that dies takes with it is missing for a day, or a month.
  *   2. Nothing here can admit: the store grants what there is, and extra only asks.
  *   3. A lease that is void nearly at once, as the last ones of a window are, is not asked for
  * again before the window has turned: each would lie unspent.
@@ -29,8 +30,8 @@
 #include "remote/lease_size.h"
 
 #include "algo/lease.h"
+#include "algo/period.h"
 
-#define CAPACITY_PART 8
 #define HALVINGS_MAX 62
 
 static struct wr_lease_row *row_of(struct wr_lease_table *table, uint64_t key)
@@ -38,33 +39,37 @@ static struct wr_lease_row *row_of(struct wr_lease_table *table, uint64_t key)
     return &table->row[key % WR_LEASE_ROWS];
 }
 
-/* How long a lease is meant to last. */
-static int64_t span_ns(int64_t ttl_ns)
+/* How long a lease is meant to last. Of a quota, not beyond its window, as far as our clock knows.
+ */
+static int64_t span_ns(const struct wr_lease_want *want, int64_t ttl_ns)
 {
-    return wr_min_i64(WR_LEASE_SPAN_NS, ttl_ns / 2);
+    int64_t lasts_ns = ttl_ns;
+
+    if (want->limit->calendar != WR_CALENDAR_NONE)
+        lasts_ns = wr_min_i64(lasts_ns,
+                              wr_limit_period_at(want->limit, want->now_ns).end_ns - want->now_ns);
+    return wr_min_i64(WR_LEASE_SPAN_NS, lasts_ns / 2);
 }
 
 /* What |row|, asked for |gap_ns| ago, is to ask for now. */
-static int64_t next_extra(const struct wr_lease_row *row, int64_t gap_ns, int64_t ttl_ns)
+static int64_t next_extra(const struct wr_lease_row *row, const struct wr_lease_want *want,
+                          int64_t ttl_ns)
 {
+    int64_t gap_ns = want->now_ns - row->asked_ns;
     uint64_t had = (uint64_t)(row->cost + row->granted), lasting;
 
     if (row->extra == 0 && gap_ns > WR_LEASE_SPAN_NS)
         return 0;
     if (row->extra > 0 && gap_ns >= ttl_ns)
         return row->extra >> wr_min_i64(gap_ns / ttl_ns, HALVINGS_MAX);
-    lasting = wr_muldiv_floor(had, (uint64_t)span_ns(ttl_ns), (uint64_t)wr_max_i64(gap_ns, 1));
+    lasting =
+        wr_muldiv_floor(had, (uint64_t)span_ns(want, ttl_ns), (uint64_t)wr_max_i64(gap_ns, 1));
     return (int64_t)wr_min_u64(lasting, 2 * had);
 }
 
 static int64_t most(const struct wr_lease_want *want)
 {
-    int64_t capacity = wr_limit_capacity(want->limit);
-    int64_t nodes = wr_max_i64(1, (int64_t)want->nodes);
-
-    if (capacity / nodes < WR_LEASE_PER_NODE_MIN)
-        return 0;
-    return wr_min_i64(capacity / nodes / CAPACITY_PART, WR_LEASE_UNITS_MAX);
+    return wr_min_i64(wr_leasing_most(want->limit, want->nodes), WR_LEASE_UNITS_MAX);
 }
 
 void wr_lease_size(struct wr_lease_table *table, const struct wr_lease_want *want, int64_t *extra,
@@ -80,7 +85,7 @@ void wr_lease_size(struct wr_lease_table *table, const struct wr_lease_want *wan
     if (row->key == want->key && row->brief && gap_ns >= 0 && gap_ns < WR_LEASE_TTL_MIN_NS)
         return;
     if (row->key == want->key && gap_ns >= 0)
-        *extra = wr_min_i64(next_extra(row, gap_ns, *ttl_ns), most(want));
+        *extra = wr_min_i64(next_extra(row, want, *ttl_ns), most(want));
     else if (row->key != 0 && gap_ns >= 0 && gap_ns < 2 * WR_LEASE_SPAN_NS)
         return;
     *row = (struct wr_lease_row){.key = want->key,

@@ -8,11 +8,14 @@
  *      was taken. */
 #include <stdlib.h>
 
+#include "base/arith.h"
 #include "base/units.h"
 #include "lib/handle.h"
 #include "serve/broker_parts.h"
 
 #define BEAT_MS 200
+#define DUE_MIN_MS 5 /* leases that end soon after each other are looked at together */
+#define DUE_MAX_MS 1000
 
 /* ---- this turn --------------------------------------------------------------------------------
  */
@@ -81,6 +84,59 @@ static void on_check(uv_check_t *check)
     reap(d);
 }
 
+/* ---- leases -----------------------------------------------------------------------------------
+ */
+
+static void return_units(void *context, const struct wr_remote_charge *charge, int64_t units)
+{
+    struct wr_broker *d = context;
+
+    if (d->link == NULL)
+        return;
+    wr_broker_count(&d->loop->metrics.store.lease_returned, (uint64_t)units);
+    wr_store_link_refund(d->link, charge, units, wr_loop_now(d->loop));
+}
+
+struct wr_lease_giving wr_broker_giving(struct wr_broker *d)
+{
+    return (struct wr_lease_giving){d->loop->handle->weir->engine, wr_loop_now(d->loop),
+                                    return_units, d};
+}
+
+/* Not while the store is lost: they wait in the arena, where nobody can spend them, until it is
+ * back. */
+static void on_due(uv_timer_t *timer)
+{
+    struct wr_broker *d = timer->data;
+    struct wr_lease_giving to = wr_broker_giving(d);
+
+    if (d->link != NULL && d->link->up)
+        wr_leases_due(d->leases, &to);
+    wr_broker_watch_leases(d);
+}
+
+void wr_broker_watch_leases(struct wr_broker *d)
+{
+    int64_t due_ns = wr_leases_due_ns(d->leases), wait_ms;
+
+    if (due_ns == 0 || d->closing || (uv_is_active((uv_handle_t *)&d->due) && d->due_ns <= due_ns))
+        return;
+    wait_ms = (due_ns - wr_loop_now(d->loop)) / WR_NS_PER_MS + 1;
+    wait_ms = wr_max_i64(DUE_MIN_MS, wr_min_i64(wait_ms, DUE_MAX_MS));
+    d->due_ns = due_ns;
+    (void)uv_timer_start(&d->due, on_due, (uint64_t)wait_ms, 0);
+}
+
+/* Under the policy that they were granted under, which |d->link| still holds. */
+static void return_leases(struct wr_broker *d)
+{
+    struct wr_lease_giving to = wr_broker_giving(d);
+
+    if (d->link != NULL)
+        to.engine = d->link->handle->weir->engine;
+    wr_leases_return(d->leases, &to);
+}
+
 /* ---- the store --------------------------------------------------------------------------------
  */
 
@@ -110,7 +166,7 @@ void wr_broker_follow(struct wr_broker *d)
     struct wr_handle *handle = d->loop->handle;
     bool wanted = wr_policy_settings(handle->policy)->store != NULL;
 
-    wr_leases_forget(d->leases);
+    return_leases(d);
     if (d->link != NULL && wr_store_link_fits(d->link, handle)) {
         wr_store_link_follow(d->link, handle);
         return;
@@ -144,21 +200,6 @@ bool wr_broker_take(struct wr_broker *d, struct wr_remote_call *call)
 
 /* ---- the end ----------------------------------------------------------------------------------
  */
-
-static void return_units(void *context, const struct wr_remote_charge *charge, int64_t units)
-{
-    struct wr_broker *d = context;
-
-    wr_broker_count(&d->loop->metrics.store.lease_returned, (uint64_t)units);
-    wr_store_link_refund(d->link, charge, units, wr_loop_now(d->loop));
-}
-
-static void return_leases(struct wr_broker *d)
-{
-    if (d->link != NULL)
-        wr_leases_return(d->leases, d->loop->handle->weir->engine, wr_loop_now(d->loop),
-                         return_units, d);
-}
 
 void wr_broker_drain(struct wr_broker *d)
 {
@@ -196,6 +237,7 @@ void wr_broker_close(struct wr_broker *d)
     uv_close((uv_handle_t *)&d->idle, NULL);
     uv_close((uv_handle_t *)&d->check, NULL);
     uv_close((uv_handle_t *)&d->beat, NULL);
+    uv_close((uv_handle_t *)&d->due, NULL);
 }
 
 struct wr_broker *wr_broker_new(struct wr_loop *loop)
@@ -213,7 +255,8 @@ struct wr_broker *wr_broker_new(struct wr_loop *loop)
     (void)uv_idle_init(&loop->uv, &d->idle);
     (void)uv_check_init(&loop->uv, &d->check);
     (void)uv_timer_init(&loop->uv, &d->beat);
-    d->idle.data = d->check.data = d->beat.data = d;
+    (void)uv_timer_init(&loop->uv, &d->due);
+    d->idle.data = d->check.data = d->beat.data = d->due.data = d;
     (void)uv_check_start(&d->check, on_check);
     return d;
 }

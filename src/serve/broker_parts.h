@@ -20,10 +20,18 @@ struct wr_broker {
     uv_idle_t idle; /* active: something is to be done in this turn's check */
     uv_check_t check;
     uv_timer_t beat;
+    uv_timer_t due; /* what is left of leases that end is given back */
+    int64_t due_ns; /* by the arena's clock; while it is active */
 };
 
 /* Have the loop's check look at what is ready, and at links that nobody points to any more. */
 void wr_broker_wake(struct wr_broker *broker);
+
+/* Where leases of the loop's policy are given back. */
+struct wr_lease_giving wr_broker_giving(struct wr_broker *broker);
+
+/* Have the timer ring when the next lease ends. */
+void wr_broker_watch_leases(struct wr_broker *broker);
 
 /* Give back what |answer| took here, and at |link| (NULL: there it stays). */
 void wr_answer_give_back(struct wr_store_link *link, struct wr_handle *handle,

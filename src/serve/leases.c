@@ -10,8 +10,8 @@
  *   1. A question waits for one flight, and a flight ends with its question, however that ends: so
  *      nobody waits for longer than the store's deadline at a time, and nobody twice (MAY_WAIT_NS).
  *   2. Who waits holds nothing.
- *   3. What is remembered was granted under the loop's policy and store; it is forgotten with them,
- *      and strands what is unspent, for less than a second. */
+ *   3. What is remembered was granted under the loop's policy and store, and goes back when they
+ * go. */
 #include "serve/leases.h"
 
 #include <stdlib.h>
@@ -22,18 +22,12 @@
 
 #define CHAINS 1024U
 
-/* Where units may be, and what to give them back by. */
-struct lease {
-    uint64_t key; /* 0: none */
-    struct wr_remote_charge charge;
-};
-
 struct wr_leases {
     struct wr_lease_table sizes;
     struct wr_flight flight[WR_FLIGHTS_MAX];
     struct wr_flight *spare;
     struct wr_flight *chain[CHAINS];
-    struct lease lease[WR_LEASES_MAX];
+    struct wr_lease_book book;
 };
 
 struct wr_leases *wr_leases_new(void)
@@ -172,37 +166,41 @@ bool wr_leases_prepare(struct wr_leases *leases, struct wr_question *question, u
 /* ---- granted ----------------------------------------------------------------------------------
  */
 
-static int64_t remember(struct wr_leases *leases, const struct wr_question *question, unsigned i,
-                        bool gone)
+bool wr_leases_keep(const struct wr_question *question)
 {
-    const struct wr_remote_charge *charge = &question->pending.call.charge[i];
+    return question->handle == question->loop->handle && !question->loop->draining;
+}
+
+static int64_t remember(struct wr_leases *leases, const struct wr_question *question, unsigned i,
+                        bool gone, const struct wr_lease_giving *to)
+{
+    const struct wr_remote_call *call = &question->pending.call;
+    const struct wr_remote_charge *charge = &call->charge[i];
     uint64_t key = charge->extra > 0 ? wr_engine_lease_key(&question->pending, i) : 0;
-    struct lease *lease = &leases->lease[key % WR_LEASES_MAX];
 
     if (key == 0)
         return 0;
     wr_lease_answered(&leases->sizes, key, gone ? 0 : charge->granted, charge->lease_ns);
     if (gone || charge->granted == 0)
         return 0;
-    lease->key = key;
-    lease->charge = *charge;
+    if (wr_leases_keep(question))
+        wr_lease_book_add(&leases->book, key, charge, call->now_ns, to);
     return charge->granted;
 }
 
-void wr_leases_landed(struct wr_leases *leases, struct wr_question *question, bool gone)
+void wr_leases_landed(struct wr_leases *leases, struct wr_question *question, bool gone,
+                      const struct wr_lease_giving *to)
 {
     struct wr_loop *loop = question->loop;
     struct wr_flight *flight = question->flight;
     int64_t granted = 0;
 
     for (unsigned i = 0; i < question->pending.call.count; i++)
-        granted += remember(leases, question, i, gone);
+        granted += remember(leases, question, i, gone, to);
     if (granted > 0) {
         uint64_t *counter = &loop->metrics.store.lease_granted;
         __atomic_store_n(counter, *counter + (uint64_t)granted, __ATOMIC_RELAXED);
     }
-    if (question->handle != loop->handle)
-        wr_leases_forget(leases); /* names of a policy that may go */
     question->flight = NULL;
     while (flight != NULL) {
         struct wr_flight *next = flight->next_owned;
@@ -211,22 +209,20 @@ void wr_leases_landed(struct wr_leases *leases, struct wr_question *question, bo
     }
 }
 
-void wr_leases_return(struct wr_leases *leases, struct wr_engine *engine, int64_t now,
-                      void (*give)(void *context, const struct wr_remote_charge *charge,
-                                   int64_t units),
-                      void *context)
+/* ---- given back -------------------------------------------------------------------------------
+ */
+
+int64_t wr_leases_due_ns(const struct wr_leases *leases)
 {
-    for (unsigned i = 0; i < WR_LEASES_MAX; i++) {
-        struct lease *lease = &leases->lease[i];
-        int64_t units = lease->key != 0 ? wr_engine_lease_return(engine, lease->key, now) : 0;
-        if (units > 0)
-            give(context, &lease->charge, units);
-        lease->key = 0;
-    }
+    return leases->book.first_ns;
 }
 
-void wr_leases_forget(struct wr_leases *leases)
+void wr_leases_due(struct wr_leases *leases, const struct wr_lease_giving *to)
 {
-    for (unsigned i = 0; i < WR_LEASES_MAX; i++)
-        leases->lease[i].key = 0;
+    wr_lease_book_due(&leases->book, to);
+}
+
+void wr_leases_return(struct wr_leases *leases, const struct wr_lease_giving *to)
+{
+    wr_lease_book_return(&leases->book, to);
 }

@@ -3,11 +3,10 @@
 #ifndef WR_SERVE_LEASES_H
 #define WR_SERVE_LEASES_H
 
-#include "remote/lease_size.h"
+#include "remote/lease_book.h"
 #include "serve/broker.h"
 
 #define WR_FLIGHTS_MAX 1024U /* keys whose lease is being asked for */
-#define WR_LEASES_MAX 2048U  /* leases that are remembered, to be given back */
 
 /* A lease that is being asked for. */
 struct wr_flight {
@@ -26,20 +25,25 @@ void wr_leases_free(struct wr_leases *leases);
  * lease that it needs, and it waits for that; its pending has let go of all it held. */
 bool wr_leases_prepare(struct wr_leases *leases, struct wr_question *question, unsigned nodes);
 
-/* |question| has come back: remember what was granted, and let those that wait for it go on. */
-void wr_leases_landed(struct wr_leases *leases, struct wr_question *question, bool gone);
+/* Are leases that |question| is granted kept? Under another policy than the loop's, or as the
+ * process ends, they are to be given back as they come. */
+bool wr_leases_keep(const struct wr_question *question);
+
+/* |question| has come back: remember what was granted, and let those that wait for it go on. |to|:
+ * where the leases go whose places it takes. */
+void wr_leases_landed(struct wr_leases *leases, struct wr_question *question, bool gone,
+                      const struct wr_lease_giving *to);
 
 /* |question| waits no more: whoever asked has gone. */
 void wr_leases_leave(struct wr_question *question);
 
-/* Give each lease to |give|, with the units that are left of it; they are no longer in the arena.
- */
-void wr_leases_return(struct wr_leases *leases, struct wr_engine *engine, int64_t now,
-                      void (*give)(void *context, const struct wr_remote_charge *charge,
-                                   int64_t units),
-                      void *context);
+/* When wr_leases_due is to be called next; 0: not yet. */
+int64_t wr_leases_due_ns(const struct wr_leases *leases);
 
-/* Another policy, or another store: what is remembered means nothing there. */
-void wr_leases_forget(struct wr_leases *leases);
+/* Give back what is left of leases that end. */
+void wr_leases_due(struct wr_leases *leases, const struct wr_lease_giving *to);
+
+/* Give back what is left of all: the policy, the store or the process goes. */
+void wr_leases_return(struct wr_leases *leases, const struct wr_lease_giving *to);
 
 #endif

@@ -171,6 +171,23 @@ static void complete(struct wr_question *question, enum wr_remote_result result,
     question->state = WR_QUESTION_DONE;
 }
 
+/* Leases that are not kept go back as they come. */
+static void hand_back(struct wr_question *question)
+{
+    struct wr_pending *p = &question->pending;
+    int64_t now = now_of(question);
+
+    for (unsigned i = 0; i < p->call.count; i++) {
+        const struct wr_remote_charge *charge = &p->call.charge[i];
+        uint64_t key = charge->granted > 0 ? wr_engine_lease_key(p, i) : 0;
+        int64_t units = key != 0 ? wr_engine_lease_return(engine_of(question), key, now) : 0;
+        if (units == 0)
+            continue;
+        wr_store_link_refund(question->link, charge, units, now);
+        wr_broker_count(&question->loop->metrics.store.lease_returned, (uint64_t)units);
+    }
+}
+
 static void count_done(struct wr_question *question, enum wr_remote_result result)
 {
     struct wr_store_metrics *m = &question->loop->metrics.store;
@@ -186,12 +203,16 @@ static void on_done(struct wr_remote_call *call, enum wr_remote_result result)
 {
     struct wr_question *question = call->context;
     struct wr_broker *d = question->broker;
+    struct wr_lease_giving to = wr_broker_giving(d);
 
     d->asking--;
     count_done(question, result);
     wr_store_link_heard(question->link, result);
     complete(question, result, wr_store_link_nodes(question->link));
-    wr_leases_landed(d->leases, question, result == WR_REMOTE_GONE);
+    if (result == WR_REMOTE_DONE && !wr_leases_keep(question))
+        hand_back(question);
+    wr_leases_landed(d->leases, question, result == WR_REMOTE_GONE, &to);
+    wr_broker_watch_leases(d);
     if (question->taking)
         return;
     if (question->asks != NULL) {

@@ -1,14 +1,16 @@
 """Shared limits, leased: nodes spend what the store granted them in advance. Never more than the limit, and nearly
 all of it; few commands for many decisions."""
+import contextlib
 import signal
 import threading
 import time
 
 import pytest
 
-from redis_servers import Redis
+from redis_servers import Redis, free_port
 from serving import wait_for
 from shared_nodes import KEY, Node, Nodes, all_at_once, policy, send_resp
+from test_memcached import Memcached
 
 UNITS = 4000
 ALGORITHMS = ["token-bucket", "fixed-window", "sliding-window"]
@@ -197,3 +199,41 @@ def test_settle_and_reset_of_a_leased_limit(weir, tmp_path, redis):
         pipeline(a, 500)
         assert a.resp("WEIR.RESET", "shared", KEY) == 1
         wait_for("all of it", lambda: b.resp("WEIR.PEEK", "shared", KEY)[2] == UNITS)
+
+
+BOUGHT = 1600
+
+
+def quota(kind, port):
+    text = policy(port, f"name: shared, quota: {{limit: {BOUGHT}, per: month, zone: Asia/Tokyo}}", store="mode: leased")
+    return text.replace('redis: {url: "redis://127.0.0.1:%d/0"}' % port, kind) if kind else text
+
+
+def stores():
+    yield "redis", Redis, None
+    yield "memcached", Memcached, lambda server: f'memcached: {{servers: ["127.0.0.1:{server.port}"]}}'
+    yield "ring", None, lambda _: 'ring: {self: "127.0.0.1:%d", peers: ["127.0.0.1:%d"], password: secret}' % ((free_port(),) * 2)
+
+
+@pytest.mark.parametrize("server, store", [pytest.param(*of, id=name) for name, *of in stores()])
+def test_what_a_spell_leaves_of_a_quota_is_not_lost(weir, tmp_path, server, store):
+    """Twenty customers come in a spell each and go: when their leases have ended the store counts what they used, and
+    nothing else; the one that comes back gets all that he has bought."""
+    with contextlib.ExitStack() as stack:
+        running = stack.enter_context(server()) if server else None
+        port = running.port if running else 1
+        nodes = stack.enter_context(Nodes(weir, tmp_path, 1, quota(store and store(running), port)))
+        node = nodes[0]
+        wait_for("the store", lambda: node.metrics()["weir_store_up"] == 1)
+        used = {f"spell{i}": 5 + i for i in range(20)}
+        for key, count in used.items():
+            assert pipeline(node, count, batch=1, key=key) == count
+
+        def units(what):
+            return node.metrics()['weir_lease_units_total{what="%s"}' % what]
+        wait_for("all to be spent or given back", lambda: units("granted") == units("spent") + units("returned"))
+        assert units("returned") > 60
+        for key, count in used.items():
+            wait_for(f"{key} to be counted", lambda: node.resp("WEIR.PEEK", "shared", key)[2] == BOUGHT - count)
+        key = "spell19"
+        assert used[key] + pipeline(node, BOUGHT + 200, key=key) == BOUGHT

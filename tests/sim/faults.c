@@ -9,9 +9,11 @@ static void fill(struct node *node, unsigned loops)
     for (unsigned i = 0; i < loops; i++) {
         free(node->sizes[i]);
         free(node->flights[i]);
+        free(node->book[i]);
         node->sizes[i] = calloc(1, sizeof *node->sizes[i]);
         node->flights[i] = calloc(FLIGHTS, sizeof *node->flights[i]);
-        if (node->sizes[i] == NULL || node->flights[i] == NULL)
+        node->book[i] = calloc(1, sizeof *node->book[i]);
+        if (node->sizes[i] == NULL || node->flights[i] == NULL || node->book[i] == NULL)
             abort();
     }
 }

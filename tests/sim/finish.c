@@ -16,7 +16,7 @@ static void break_lease(struct sim *sim, struct call *call)
     }
 }
 
-static struct taken taken_of(const struct call *call, unsigned k)
+struct taken call_taken(const struct call *call, unsigned k)
 {
     return (struct taken){.charge = call->wire.charge[k],
                           .limit = call_limit(call, k),
@@ -55,7 +55,7 @@ static void give_rest_back(struct sim *sim, struct call *call, unsigned k)
 {
     unsigned limit = call_limit(call, k);
     int64_t units = -call->pending.adjust[k];
-    struct taken taken = taken_of(call, k);
+    struct taken taken = call_taken(call, k);
     struct spent spent;
 
     if (units == 0)
@@ -75,7 +75,7 @@ static void learn(struct sim *sim, struct call *call, unsigned k)
 
     if (!call->passed || charge->granted <= 0)
         return;
-    node->last[limit][call->key] = taken_of(call, k);
+    node->last[limit][call->key] = call_taken(call, k);
     node->ledger[limit][call->key].merged =
         ledger_units(&node->ledger[limit][call->key], sim->now_ns) > 0;
     ledger_add(&node->ledger[limit][call->key],
@@ -240,6 +240,8 @@ void request_finish(struct sim *sim, struct call *call, enum wr_remote_result re
         flight_land(node, call->loop, lease[k]);
         wr_lease_answered(node->sizes[call->loop], lease[k],
                           done ? call->wire.charge[k].granted : 0, call->wire.charge[k].lease_ns);
+        if (done && call->passed && call->wire.charge[k].granted > 0)
+            lease_book(sim, call, k, lease[k]);
     }
     check_refund(sim, call, refund, done);
     check_shadow(sim, call, done);
@@ -250,7 +252,7 @@ void request_finish(struct sim *sim, struct call *call, enum wr_remote_result re
     request_count(sim, call, &call->answer);
     request_check_local(sim, call);
     for (unsigned k = 0; k < call->wire.count; k++) {
-        struct taken taken = taken_of(call, k);
+        struct taken taken = call_taken(call, k);
         if ((refund >> k & 1) != 0)
             adjust_send(sim, call->node, &taken, -taken.charge.cost);
     }
@@ -278,7 +280,7 @@ static void give_back_late(struct sim *sim, struct call *call)
 {
     call->heard = true; /* once */
     for (unsigned k = 0; k < call->wire.count; k++) {
-        struct taken taken = taken_of(call, k);
+        struct taken taken = call_taken(call, k);
         if (taken.charge.allowed)
             adjust_send(sim, call->node, &taken, -(taken.charge.cost + taken.charge.granted));
     }
@@ -329,7 +331,7 @@ void request_ends(struct sim *sim, struct call *call)
         wr_engine_release_shared(node->engine, &call->answer, now, &out);
     else if (wr_engine_settle_shared(node->engine, &call->answer, cost, now, &out) != 0)
         return;
-    taken = taken_of(call, 0);
+    taken = call_taken(call, 0);
     for (unsigned k = 0; k < out.call.count; k++) {
         taken.charge = out.call.charge[k];
         if (out.adjust[k] < 0 && call->epoch == sim->epoch)

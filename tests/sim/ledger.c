@@ -17,6 +17,7 @@ static void forget_ended(struct ledger *ledger, int64_t now_ns)
 void ledger_add(struct ledger *ledger, struct granted granted, int64_t now_ns)
 {
     ledger->turns++;
+    ledger->left += granted.units;
     forget_ended(ledger, now_ns);
     if (ledger->count < LEDGER_ROWS) {
         ledger->row[ledger->count++] = granted;
@@ -65,9 +66,20 @@ bool ledger_spend(struct ledger *ledger, int64_t units, int64_t now_ns, struct s
             piece.units = units;
         from->units -= piece.units;
         units -= piece.units;
+        ledger->left -= piece.units;
         note(spent, piece);
     }
     return true;
+}
+
+bool ledger_return(struct ledger *ledger, int64_t units, int64_t now_ns)
+{
+    int64_t live = ledger_units(ledger, now_ns);
+    struct spent spent;
+
+    (void)ledger_spend(ledger, units < live ? units : live, now_ns, &spent);
+    ledger->left -= units < live ? 0 : units - live;
+    return ledger->left >= 0;
 }
 
 int64_t ledger_units(const struct ledger *ledger, int64_t now_ns)

@@ -23,6 +23,7 @@ struct ledger {
      * what is given back may be stranded. */
     bool merged;
     unsigned turns; /* how often it has changed */
+    int64_t left;   /* granted and neither spent nor given back, whether it has ended or not */
     uint64_t lease; /* its key in the arena; 0: not known yet */
 };
 
@@ -41,6 +42,9 @@ void ledger_add(struct ledger *ledger, struct granted granted, int64_t now_ns);
 /* Take |units| out at |now_ns|, of what ends first. False: there are not so many that have not
  * ended. */
 bool ledger_spend(struct ledger *ledger, int64_t units, int64_t now_ns, struct spent *spent);
+
+/* Take |units| out to be given back, also of what has ended. False: there are not so many. */
+bool ledger_return(struct ledger *ledger, int64_t units, int64_t now_ns);
 
 int64_t ledger_units(const struct ledger *ledger, int64_t now_ns);
 

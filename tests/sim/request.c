@@ -348,6 +348,7 @@ void request_arrives(struct sim *sim)
         ask_ideal(sim);
     if (!node->up)
         return;
+    leases_due(sim, at);
     call = call_new(sim, at);
     draw(sim, call, &request);
     request.path = (struct weir_slice){paths[call->path], strlen(paths[call->path])};

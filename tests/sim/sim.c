@@ -136,6 +136,7 @@ static void sim_free(struct sim *sim)
         wr_arena_close(node->arena);
         for (unsigned i = 0; i < LOOPS_MAX; i++) {
             free(node->sizes[i]);
+            free(node->book[i]);
             free(node->flights[i]);
         }
         for (unsigned i = 0; i < LIMITS * KEYS; i++)
@@ -286,15 +287,17 @@ static void print_totals(const struct sim *sim)
 {
     const struct totals *t = &sim->totals;
 
-    (void)printf("seed %llu: %u nodes, %u loops: %llu decisions (%llu admitted, %llu refused), "
-                 "%llu asked, %llu gone, %llu granted, %llu spent, %llu returned, %llu faults, "
-                 "%lld ms\n",
-                 (unsigned long long)sim->seed, sim->setup.nodes, sim->setup.loops,
-                 (unsigned long long)t->decisions, (unsigned long long)t->admitted,
-                 (unsigned long long)t->refused, (unsigned long long)t->asked,
-                 (unsigned long long)t->gone, (unsigned long long)t->granted,
-                 (unsigned long long)t->spent, (unsigned long long)t->returned,
-                 (unsigned long long)t->faults, (long long)((sim->now_ns - T0) / MS));
+    (void)printf(
+        "seed %llu: %u nodes, %u loops: %llu decisions (%llu admitted, %llu refused), "
+        "%llu asked, %llu gone, %llu granted, %llu spent, %llu returned (%llu as they ended), "
+        "%llu faults, "
+        "%lld ms\n",
+        (unsigned long long)sim->seed, sim->setup.nodes, sim->setup.loops,
+        (unsigned long long)t->decisions, (unsigned long long)t->admitted,
+        (unsigned long long)t->refused, (unsigned long long)t->asked, (unsigned long long)t->gone,
+        (unsigned long long)t->granted, (unsigned long long)t->spent,
+        (unsigned long long)t->returned, (unsigned long long)t->ended,
+        (unsigned long long)t->faults, (long long)((sim->now_ns - T0) / MS));
 }
 
 /* Returns whether all held. */

@@ -12,6 +12,7 @@
  *     request.c  a request, and how it begins
  *     counter.c  what reaches the store
  *     finish.c   how a request goes on and ends
+ *     leases.c   what is left of leases, given back as they end
  *     faults.c   what goes wrong, and what is restored
  *     sim.c      the run, and what must hold at its end
  *
@@ -28,7 +29,7 @@
 #include "engine/shared.h"
 #include "ledger.h"
 #include "meter.h"
-#include "remote/lease_size.h"
+#include "remote/lease_book.h"
 #include "store_in_memory.h"
 
 #define S WR_NS_PER_S
@@ -158,10 +159,12 @@ struct node {
     int64_t offset_ns, drift_ppm; /* of its clock */
     bool deaf, mute;              /* answers do not get in, questions not out */
     struct wr_lease_table *sizes[LOOPS_MAX];
-    uint64_t *flights[LOOPS_MAX];       /* keys for which a lease is being asked */
-    struct ledger ledger[LIMITS][KEYS]; /* what it was granted */
-    struct taken last[LIMITS][KEYS];    /* the last grants, to give back by */
-    struct meter meter[LIMITS][KEYS];   /* of what it decided alone */
+    struct wr_lease_book *book[LOOPS_MAX];
+    struct taken booked[LOOPS_MAX][LIMITS][KEYS]; /* what is in it */
+    uint64_t *flights[LOOPS_MAX];                 /* keys for which a lease is being asked */
+    struct ledger ledger[LIMITS][KEYS];           /* what it was granted */
+    struct taken last[LIMITS][KEYS];              /* the last grants, to give back by */
+    struct meter meter[LIMITS][KEYS];             /* of what it decided alone */
 };
 #define FLIGHTS 8
 
@@ -195,7 +198,7 @@ struct pulse {
 };
 
 struct totals {
-    uint64_t decisions, admitted, refused, asked, gone, granted, spent, returned, stranded, faults;
+    uint64_t decisions, admitted, refused, asked, gone, granted, spent, returned, ended, faults;
 };
 
 struct sim {
@@ -240,6 +243,12 @@ static inline unsigned plan_of(unsigned key)
 }
 const struct wr_limit *limit_of(const struct sim *sim, unsigned limit, unsigned key);
 
+/* leases.c */
+/* |k| of |call| was granted as the lease |key|. */
+void lease_book(struct sim *sim, const struct call *call, unsigned k, uint64_t key);
+/* Give back what is left of the leases of |node| that end. */
+void leases_due(struct sim *sim, unsigned node);
+
 /* request.c */
 unsigned call_limit(const struct call *call, unsigned k); /* that charge k is of */
 void call_copy(struct wr_remote_call *to, const struct wr_remote_call *from);
@@ -265,6 +274,7 @@ void adjust_send(struct sim *sim, unsigned node, const struct taken *taken, int6
 void adjust_arrives(struct sim *sim, struct call *call);
 
 /* finish.c */
+struct taken call_taken(const struct call *call, unsigned k);
 void request_finish(struct sim *sim, struct call *call, enum wr_remote_result result);
 void request_answered(struct sim *sim, struct call *call);
 void request_timed_out(struct sim *sim, struct call *call);

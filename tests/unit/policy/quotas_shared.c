@@ -83,11 +83,26 @@ static void test_what_a_shared_quota_warns_of(void **state)
                   "while the store is gone is counted, but never as overage");
 }
 
+/* 5000 and 5 % are 5250, and a 64th of that is 82. */
+static void test_what_a_killed_process_may_strand_is_said(void **state)
+{
+    int result;
+    const char *text = SHARED_QUOTA(", store_mode: leased", "limit: 5000, grace: 5%");
+    const char *got = messages_of(text, strlen(text), &result);
+    (void)state;
+
+    assert_int_equal(result, 0);
+    if (strstr(got, "leased, up to 82 of 5250 units of each customer are lost until the window "
+                    "ends, for each thread of a process that is killed") == NULL)
+        fail_msg("%s", got);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_what_a_store_decides_a_shared_quota_by),
         cmocka_unit_test(test_what_a_shared_quota_warns_of),
+        cmocka_unit_test(test_what_a_killed_process_may_strand_is_said),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

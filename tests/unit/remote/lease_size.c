@@ -184,6 +184,29 @@ static void test_costs(void **state)
     free(a.table);
 }
 
+/* A month of 6400: a 64th of it, over the nodes; in its last 20 ms no more than they take. */
+static void test_quotas(void **state)
+{
+    struct asking a = begin(WR_FIXED_WINDOW, 6400, WR_NS_PER_MINUTE);
+    (void)state;
+
+    assert_null(wr_limit_make_calendar(&a.limit, WR_CALENDAR_MONTH, 6400, false));
+    (void)ask(&a, 0);
+    for (int i = 0; i < 7; i++)
+        (void)ask(&a, MS);
+    assert_int_equal(ask(&a, MS), 100);
+    a.want.nodes = 3;
+    assert_int_equal(ask(&a, MS), 33);
+    a.want.nodes = 1;
+    a.limit.units = 40;
+    assert_int_equal(ask(&a, MS), 1);
+    a.limit.units = 6400;
+    a.want.now_ns = T0 + INT64_C(31) * WR_NS_PER_DAY - 24 * MS;
+    (void)ask(&a, 0);
+    assert_int_equal(ask(&a, 4 * MS), 2); /* 1 * 10 / 4: 20 ms are left */
+    free(a.table);
+}
+
 static void test_small_limits_stay_strict(void **state)
 {
     struct asking a = begin(WR_FIXED_WINDOW, 15, WR_NS_PER_MINUTE);
@@ -247,6 +270,7 @@ int main(void)
         cmocka_unit_test(test_answered),
         cmocka_unit_test(test_brief),
         cmocka_unit_test(test_costs),
+        cmocka_unit_test(test_quotas),
         cmocka_unit_test(test_small_limits_stay_strict),
         cmocka_unit_test(test_two_keys_on_a_row),
         cmocka_unit_test(test_clock_set_back),
