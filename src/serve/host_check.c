@@ -10,9 +10,12 @@
 #include "serve/host_check.h"
 
 #include <linux/magic.h>
+#include <openssl/err.h>
+#include <openssl/x509_vfy.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -82,7 +85,21 @@ static bool look_at_disk(const char *path, struct statfs *out)
     return statfs(slash != NULL ? folder : ".", out) == 0;
 }
 
-/* One that cannot be read is an error of wr_keeper_check. */
+/* Certificates to check a receiver's by: without one, no alert would ever be taken. */
+static void check_authorities(const char *path, struct wr_place at, struct wr_diag *diag)
+{
+    X509_STORE *store = X509_STORE_new();
+    struct stat st;
+
+    if (store == NULL || stat(path, &st) != 0 || !S_ISREG(st.st_mode) ||
+        X509_STORE_load_file(store, path) != 1)
+        wr_diag_add(diag, WR_ERROR, at.line, at.column,
+                    "expected a file with PEM certificates that can be read: %s", path);
+    X509_STORE_free(store);
+    ERR_clear_error();
+}
+
+/* A secret that cannot be read is an error of wr_keeper_check. */
 static void check_hook(const struct wr_policy_webhook *hook, struct wr_diag *diag)
 {
     char why[WR_SECRET_ERROR_MAX];
@@ -94,6 +111,8 @@ static void check_hook(const struct wr_policy_webhook *hook, struct wr_diag *dia
         wr_diag_add(diag, WR_WARNING, hook->secret_file_at.line, hook->secret_file_at.column,
                     "secret_file: fewer than %d characters can be guessed", HOOK_SECRET_BYTES_GOOD);
     wr_secret_free(secret);
+    if (hook->ca_file != NULL)
+        check_authorities(hook->ca_file, hook->ca_file_at, diag);
 }
 
 /* What is billed on has to be there when the machine is on again. */

@@ -215,3 +215,21 @@ def test_a_file_of_the_store_that_is_wrong(weir, tmp_path, name, wrong, why):
         line = done.stderr.splitlines()[0]
         at = path.read_text().splitlines()[1].index(name) + len(name) + 3
         assert line.startswith(f"{path}:2:{at}: error: {tmp_path / wrong}: expected ") and why in line
+
+
+@pytest.mark.parametrize("wrong", ["none.pem", "empty.pem", "fifo.pem", "text.pem"])
+def test_certificates_for_a_webhook_that_are_none(weir, tmp_path, authority, wrong):
+    (tmp_path / "empty.pem").touch()
+    (tmp_path / "text.pem").write_text("no certificate\n")
+    os.mkfifo(tmp_path / "fifo.pem")
+    path = tmp_path / "policy.yaml"
+
+    def write(file):
+        path.write_text("version: 1\nidentity: {api_key: {header: X-Api-Key}}\n"
+                        f"customers: {{directory: state, webhook: {{url: 'https://hooks.example.com/', secret: {'s' * 32}, ca_file: {file}}}}}\n{LIMITS}")
+        return path
+    assert run(weir, "check", write(authority.certificate)).returncode == 0
+    done = run(weir, "check", write(wrong))
+    at = path.read_text().splitlines()[2].index("ca_file") + len("ca_file: ") + 1
+    assert done.returncode == 1
+    assert f"{path}:3:{at}: error: expected a file with PEM certificates that can be read: {tmp_path / wrong}\n" in done.stderr
