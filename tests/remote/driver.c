@@ -1,6 +1,6 @@
 /* driver.c - calls at a store through its backend, for tests: so many in flight, until so many are
- * done or so long has passed, or until SIGINT. Prints a line of JSON every tenth of a second and one
- * at the end.
+ * done or so long has passed, or until SIGINT. Prints a line of JSON every tenth of a second and
+ * one at the end.
  *
  *   remote_driver --kind redis --address 127.0.0.1:6379 --calls 1000 --in-flight 64 --units 100 */
 #include <getopt.h>
