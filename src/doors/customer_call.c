@@ -39,6 +39,7 @@ struct customer_call *customer_call_new(struct http_service *service,
     wr_handle_ref(call->handle);
     call->last = INT32_MAX / 2;
     call->anchor = call->partner = call->suspended = call->make_key = call->state = -1;
+    call->ended = -1;
     return call;
 }
 
@@ -119,11 +120,11 @@ static bool read_parameter(struct customer_call *call, struct weir_slice name,
     if (http_is(name, "limit"))
         return wr_count_parse(value, 10000, &call->limit, &at) == NULL && call->limit > 0;
     if (http_is(name, "month"))
-        return read_month(call, value);
+        return call->by_month = true, read_month(call, value);
     if (http_is(name, "from"))
-        return wr_date_read(value, false, &call->first);
+        return call->by_days = true, wr_date_read(value, false, &call->first);
     if (http_is(name, "to"))
-        return wr_date_read(value, false, &call->last);
+        return call->by_days = true, wr_date_read(value, false, &call->last);
     if (http_is(name, "over"))
         return call->over = http_is(value, "1"), call->over || http_is(value, "0");
     if (http_is(name, "format"))
@@ -139,52 +140,155 @@ bool customer_call_query(struct customer_call *call, struct http_service *servic
 
     while (wr_query_next(&query, &name, &value))
         if (!read_parameter(call, name, value))
-            return refuse(service, response, "no such parameter, or not such a value", name);
-    if (query.error != NULL)
-        return refuse(service, response, query.error, name);
+            return refuse(service, response, "not a value that it can have", name);
+    if (call->by_month && call->by_days)
+        return refuse(service, response, "expected month, or from and to, found both",
+                      (struct weir_slice){"month", 5});
     return call->first <= call->last ||
            refuse(service, response, "expected a day that is not after that of to",
                   (struct weir_slice){"from", 4});
 }
 
-static bool read_trial(struct customer_call *call, const struct wr_customer_body *body,
-                       const char **wrong, struct weir_slice *member)
-{
-    int64_t ns;
-    size_t at;
-
-    *member = (struct weir_slice){"trial_plan", 10};
-    *wrong = "expected trial_for or trial_until beside it, one of them";
-    if (body->trial_plan.ptr == NULL)
-        return body->trial_for.ptr == NULL && body->trial_until.ptr == NULL;
-    call->has_trial = true;
-    if (body->trial_plan.len == 0) /* ends it */
-        return body->trial_for.ptr == NULL && body->trial_until.ptr == NULL;
-    if ((body->trial_for.ptr == NULL) == (body->trial_until.ptr == NULL))
-        return false;
-    if (body->trial_for.ptr != NULL) {
-        *member = (struct weir_slice){"trial_for", 9};
-        *wrong = "expected a duration such as 14d";
-        if (wr_duration_parse(body->trial_for, &ns, &at) != NULL)
-            return false;
-        call->trial_until_ns = call->now_ns + ns;
-    } else {
-        *member = (struct weir_slice){"trial_until", 11};
-        *wrong = "expected a moment to come, such as 2026-12-31T18:00:00Z, or a day";
-        if (!wr_logtime_until(body->trial_until, &call->trial_until_ns))
-            return false;
-    }
-    return call->trial_until_ns > call->now_ns;
-}
-
-static bool is_plan(const struct customer_call *call, const char *name)
+static bool is_plan(const struct customer_call *call, struct weir_slice name)
 {
     const struct wr_policy *policy = call->handle->policy;
 
     for (size_t i = 0; i < wr_policy_plan_count(policy); i++)
-        if (strcmp(wr_policy_plan(policy, i), name) == 0)
+        if (http_is(name, wr_policy_plan(policy, i)))
             return true;
     return false;
+}
+
+static struct weir_slice text_of(const char *text)
+{
+    return (struct weir_slice){text, strlen(text)};
+}
+
+/* NULL, or what is wrong with |*member|: which of the three are there. */
+static const char *judge_trial(const struct customer_call *call,
+                               const struct wr_customer_body *body, struct weir_slice *member)
+{
+    bool has_for = body->trial_for.ptr != NULL, has_until = body->trial_until.ptr != NULL;
+
+    *member = text_of(has_until ? "trial_until" : "trial_for");
+    if (body->trial_plan.ptr == NULL)
+        return has_for || has_until ? "expected trial_plan beside it, found none" : NULL;
+    if (body->trial_plan.len == 0)
+        return has_for || has_until ? "an empty trial_plan ends the trial, found when it is to end"
+                                    : NULL;
+    if (has_for && has_until)
+        return "expected trial_for or trial_until, found both";
+    *member = text_of("trial_plan");
+    if (!is_plan(call, body->trial_plan))
+        return "expected a plan of the policy";
+    return has_for || has_until ? NULL : "expected trial_for or trial_until beside it";
+}
+
+/* The same, and its end. */
+static const char *read_trial(struct customer_call *call, const struct wr_customer_body *body,
+                              struct weir_slice *member)
+{
+    static const char *const moment =
+        "expected a moment to come, such as 2026-12-31T18:00:00Z, or a day";
+    const char *wrong = judge_trial(call, body, member);
+    int64_t ns;
+    size_t at;
+
+    call->has_trial = body->trial_plan.ptr != NULL;
+    if (wrong != NULL || !call->has_trial || body->trial_plan.len == 0)
+        return wrong;
+    *member = text_of(body->trial_for.ptr != NULL ? "trial_for" : "trial_until");
+    if (body->trial_for.ptr != NULL) {
+        if (wr_duration_parse(body->trial_for, &ns, &at) != NULL || ns <= 0)
+            return "expected a duration such as 14d";
+        call->trial_until_ns = call->now_ns + ns;
+        return NULL;
+    }
+    return wr_logtime_until(body->trial_until, &call->trial_until_ns) &&
+                   call->trial_until_ns > call->now_ns
+               ? NULL
+               : moment;
+}
+
+/* Is |name| a word of |list|? */
+static bool is_in(const char *list, const char *name)
+{
+    size_t len = strlen(name), word;
+
+    for (; *list != '\0'; list += word, list += strspn(list, " ")) {
+        word = strcspn(list, " ");
+        if (word == len && memcmp(list, name, len) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Are there members beside |takes|? */
+static const char *judge_members(const struct wr_customer_body *body, const char *takes,
+                                 struct weir_slice *member)
+{
+    const struct {
+        const char *name;
+        bool given;
+    } all[] = {
+        {"name", body->name.ptr != NULL},
+        {"plan", body->plan.ptr != NULL},
+        {"tenant", body->tenant.ptr != NULL},
+        {"trial_plan", body->trial_plan.ptr != NULL},
+        {"trial_for", body->trial_for.ptr != NULL},
+        {"trial_until", body->trial_until.ptr != NULL},
+        {"anchor", body->anchor >= 0},
+        {"partner", body->partner >= 0},
+        {"suspended", body->suspended >= 0},
+        {"ended", body->ended >= 0},
+        {"key", body->key >= 0},
+        {"identity", body->identity.ptr != NULL},
+        {"value", body->value.ptr != NULL},
+        {"prefix", body->prefix.ptr != NULL},
+        {"reason", body->reason.ptr != NULL},
+    };
+
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        *member = text_of(all[i].name);
+        if (all[i].given && !is_in(takes, all[i].name))
+            return is_in("key identity value prefix", all[i].name)
+                       ? "not taken here: POST /v1/customers/keys adds a key"
+                       : "not taken here";
+    }
+    return NULL;
+}
+
+/* Do the members about a key go together? */
+static const char *judge_key(const struct wr_customer_body *body, const char *takes,
+                             struct weir_slice *member)
+{
+    bool given = body->value.ptr != NULL, asked = body->key == 1 || !is_in(takes, "key");
+
+    *member = text_of("key");
+    if (given && body->key == 1)
+        return "expected key or value, found both: it is made, or it is your own";
+    *member = text_of("prefix");
+    if (body->prefix.ptr != NULL && (given || !asked))
+        return "a prefix is of a key that is made here, and none is";
+    *member = text_of("identity");
+    return body->identity.ptr != NULL && !given && !asked ? "expected key or value beside it"
+                                                          : NULL;
+}
+
+static const char *judge_body(const struct customer_call *call, const struct wr_customer_body *body,
+                              const char *takes, struct weir_slice *member)
+{
+    const char *wrong = judge_members(body, takes, member);
+
+    if (wrong == NULL)
+        wrong = judge_key(body, takes, member);
+    if (wrong != NULL)
+        return wrong;
+    *member = text_of("name");
+    if (call->name[0] != '\0' && body->name.ptr != NULL && !http_is(body->name, call->name))
+        return "another name than that of the query; a customer's name stays";
+    *member = text_of("ended");
+    return body->ended == 1 ? "expected false: DELETE ends a customer" : NULL;
 }
 
 /* NULL, or what is wrong with |*member|. */
@@ -206,10 +310,9 @@ static const char *take_body(struct customer_call *call, const struct wr_custome
         {"value", call->value, sizeof call->value, body->value},
         {"prefix", call->prefix, sizeof call->prefix, body->prefix},
     };
-    const char *wrong;
 
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
-        *member = (struct weir_slice){texts[i].name, strlen(texts[i].name)};
+        *member = text_of(texts[i].name);
         if (texts[i].text.ptr != NULL && !copy(texts[i].to, texts[i].size, texts[i].text))
             return "too long";
     }
@@ -220,26 +323,25 @@ static const char *take_body(struct customer_call *call, const struct wr_custome
     call->partner = (int)body->partner;
     call->suspended = (int)body->suspended;
     call->make_key = (int)body->key;
-    *member = (struct weir_slice){"plan", 4};
-    if (call->has_plan && !is_plan(call, call->plan))
+    call->ended = (int)body->ended;
+    *member = text_of("plan");
+    if (call->has_plan && !is_plan(call, body->plan))
         return "expected a plan of the policy";
-    if (!read_trial(call, body, &wrong, member))
-        return wrong;
-    if (call->trial_plan[0] != '\0' && !is_plan(call, call->trial_plan))
-        return "expected a plan of the policy";
-    return NULL;
+    return read_trial(call, body, member);
 }
 
-bool customer_call_body(struct customer_call *call, struct http_service *service,
-                        struct weir_slice text, char *scratch, struct http_response *response)
+bool customer_call_body(struct customer_call *call, struct http_service *service, const char *takes,
+                        char *scratch, struct http_response *response)
 {
     struct wr_customer_body body;
     struct weir_slice member;
     const char *wrong;
 
-    if (!wr_customer_body_read(&body, text, scratch))
+    if (!wr_customer_body_read(&body, service->request.body, scratch))
         return refuse(service, response, body.error, body.member);
-    wrong = take_body(call, &body, &member);
+    wrong = judge_body(call, &body, takes, &member);
+    if (wrong == NULL)
+        wrong = take_body(call, &body, &member);
     return wrong == NULL || refuse(service, response, wrong, member);
 }
 

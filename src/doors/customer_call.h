@@ -24,14 +24,14 @@ struct customer_call {
     int state; /* enum wr_alert_state; -1: not said */
     int64_t limit;
     int32_t first, last; /* days; first 0: not said */
-    bool over, csv;
+    bool over, csv, by_month, by_days;
     /* of the body */
     char trial_plan[WR_CUSTOMER_PLAN_MAX + 1], reason[WR_CUSTOMER_WHY_MAX + 1];
     char identity[WR_CUSTOMER_PLAN_MAX + 1], value[WR_KEY_VALUE_MAX + 1];
     char prefix[WR_KEY_PREFIX_MAX + 1];
     bool has_plan, has_tenant, has_trial, has_value;
     int64_t trial_until_ns;
-    int anchor, partner, suspended, make_key; /* -1: not said */
+    int anchor, partner, suspended, make_key, ended; /* -1: not said */
     /* of a caller who asks for himself: digests of what he may be known by */
     unsigned char digest[WR_CUSTOMERS_BY_MAX][WR_SHA256_BYTES];
     unsigned digest_count;
@@ -42,12 +42,13 @@ struct customer_call *customer_call_new(struct http_service *service,
                                         struct http_response *response);
 void customer_call_free(void *call);
 
-/* Read |query| and |body| into |call|. False: |response| says what is wrong. |scratch| has room for
- * the longer of both. */
+/* Read |query| and the request's body into |call|. False: |response| says what is wrong. |scratch|
+ * has room for the longer of both. */
 bool customer_call_query(struct customer_call *call, struct http_service *service,
                          struct weir_slice query, char *scratch, struct http_response *response);
-bool customer_call_body(struct customer_call *call, struct http_service *service,
-                        struct weir_slice body, char *scratch, struct http_response *response);
+/* |takes|: the members that it may have, between blanks. */
+bool customer_call_body(struct customer_call *call, struct http_service *service, const char *takes,
+                        char *scratch, struct http_response *response);
 
 /* In another thread: the database, or NULL and |answer| says why. */
 struct wr_database *customer_call_open(const struct customer_call *call, bool write,

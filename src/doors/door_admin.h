@@ -43,11 +43,17 @@ void admin_page(struct admin_door *door, struct http_response *response, int sta
 
 http_handler admin_bans_get, admin_bans_post, admin_bans_delete; /* door_admin_bans.c */
 
-/* Read what is asked of the customers' database, in the query and, with |body|, in the body, and
- * have it done by |work|, which is given a struct customer_call: customers, usage, alerts. */
+/* What is asked of the customers' database: |work| is given a struct customer_call. */
+struct customer_call;
+struct customer_order {
+    http_work *work;
+    bool of_one; /* a name has to be said */
+    /* NULL, or what is wrong with |*member|: parameters that do not go together. May be NULL. */
+    const char *(*judge)(const struct customer_call *call, struct weir_slice *member);
+};
+/* Read the query, and have it done. */
 void admin_customer_job(struct http_service *service, struct weir_slice peer,
-                        const struct wr_http_request *request, bool body, http_work *work,
-                        struct http_response *response);
+                        const struct customer_order *order, struct http_response *response);
 
 /* door_admin_customers.c, door_admin_usage.c */
 http_handler admin_customers_get, admin_customers_post, admin_customers_patch,

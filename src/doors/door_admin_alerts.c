@@ -95,11 +95,17 @@ static void work_retry(void *order, struct http_job_answer *answer)
 void admin_alerts_get(struct http_service *service, struct weir_slice peer,
                       const struct wr_http_request *request, struct http_response *response)
 {
-    admin_customer_job(service, peer, request, false, work_get, response);
+    static const struct customer_order order = {work_get, false, NULL};
+    (void)request;
+
+    admin_customer_job(service, peer, &order, response);
 }
 
 void admin_alerts_retry(struct http_service *service, struct weir_slice peer,
                         const struct wr_http_request *request, struct http_response *response)
 {
-    admin_customer_job(service, peer, request, false, work_retry, response);
+    static const struct customer_order order = {work_retry, false, NULL};
+    (void)request;
+
+    admin_customer_job(service, peer, &order, response);
 }

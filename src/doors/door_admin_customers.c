@@ -231,7 +231,17 @@ static int change(struct wr_database *database, const struct customer_call *call
     change.anchor = call->anchor;
     change.partner = call->partner;
     change.suspended = call->suspended;
-    result = wr_customer_change(database, id, &change, &author, &customer);
+    result = wr_database_begin(database);
+    if (result != 0)
+        return result;
+    if (call->ended == 0)
+        result = wr_customer_resume(database, id, &author);
+    if (result == 0)
+        result = wr_customer_change(database, id, &change, &author, &customer);
+    if (result == 0)
+        result = wr_database_commit(database);
+    else
+        wr_database_rollback(database);
     if (result == 0)
         tell(page, call, &customer, NULL, "");
     return result;
@@ -337,12 +347,24 @@ static void work_key_revoke(void *order, struct http_job_answer *answer)
 
 /* ---- handlers -------------------------------------------------------------------------------- */
 
-void admin_customer_job(struct http_service *service, struct weir_slice peer,
-                        const struct wr_http_request *request, bool body, http_work *work,
-                        struct http_response *response)
+/* Is it said who it is about? */
+static bool has_name(struct customer_call *call, struct http_service *service,
+                     struct http_response *response)
+{
+    if (call->name[0] != '\0')
+        return true;
+    http_problem(service, response, 400, "expected name=CUSTOMER", (struct weir_slice){"name", 4});
+    return false;
+}
+
+/* |body|: the members that it may have; NULL: none is read. |order| asks about one customer. */
+static void begin_job(struct http_service *service, struct weir_slice peer, const char *body,
+                      const struct customer_order *order, struct http_response *response)
 {
     struct admin_door *door = admin_door_of(service);
+    struct weir_slice member = {NULL, 0};
     struct customer_call *call;
+    const char *wrong = NULL;
 
     if (http_job_answered(&door->jobs, service, response))
         return;
@@ -350,53 +372,115 @@ void admin_customer_job(struct http_service *service, struct weir_slice peer,
     if (call == NULL)
         return;
     (void)snprintf(call->who, sizeof call->who, "admin:%.*s", (int)peer.len, peer.ptr);
-    if (!customer_call_query(call, service, http_query(request), door->decoded, response) ||
-        (body && !customer_call_body(call, service, request->body, door->decoded, response))) {
+    if (!customer_call_query(call, service, http_query(&service->request), door->decoded,
+                             response) ||
+        (body != NULL && !customer_call_body(call, service, body, door->decoded, response)) ||
+        (order->of_one && !has_name(call, service, response))) {
         customer_call_free(call);
         return;
     }
-    if (body && identity_of(call) == NULL) {
+    if (order->judge != NULL)
+        wrong = order->judge(call, &member);
+    if (wrong == NULL && body != NULL && identity_of(call) == NULL) {
+        member = (struct weir_slice){"identity", 8};
+        wrong = "expected a name of customers.by";
+    }
+    if (wrong != NULL) {
         customer_call_free(call);
-        http_problem(service, response, 400, "expected a name of customers.by",
-                     (struct weir_slice){"identity", 8});
+        http_problem(service, response, 400, wrong, member);
         return;
     }
-    http_job_begin(&door->jobs, service, work, call, customer_call_free, response);
+    http_job_begin(&door->jobs, service, order->work, call, customer_call_free, response);
+}
+
+void admin_customer_job(struct http_service *service, struct weir_slice peer,
+                        const struct customer_order *order, struct http_response *response)
+{
+    begin_job(service, peer, NULL, order, response);
+}
+
+/* A name asks for one customer, the others for a page of them. */
+static const char *judge_get(const struct customer_call *call, struct weir_slice *member)
+{
+    const char *beside = call->after[0] != '\0'    ? "after"
+                         : call->plan[0] != '\0'   ? "plan"
+                         : call->tenant[0] != '\0' ? "tenant"
+                         : call->limit > 0         ? "limit"
+                                                   : NULL;
+
+    if (call->name[0] == '\0' || beside == NULL)
+        return NULL;
+    *member = (struct weir_slice){beside, strlen(beside)};
+    return "does nothing beside name, which asks for one customer";
+}
+
+static const char *judge_key_id(const struct customer_call *call, struct weir_slice *member)
+{
+    *member = (struct weir_slice){"id", 2};
+    return call->key_id[0] != '\0' ? NULL : "expected id=KEY, as the customer's keys have it";
 }
 
 void admin_customers_get(struct http_service *service, struct weir_slice peer,
                          const struct wr_http_request *request, struct http_response *response)
 {
-    admin_customer_job(service, peer, request, false, work_get, response);
+    static const struct customer_order order = {work_get, false, judge_get};
+    (void)request;
+
+    begin_job(service, peer, NULL, &order, response);
 }
 
 void admin_customers_post(struct http_service *service, struct weir_slice peer,
                           const struct wr_http_request *request, struct http_response *response)
 {
-    admin_customer_job(service, peer, request, true, work_create, response);
+    static const struct customer_order order = {work_create, false, NULL};
+    (void)request;
+
+    begin_job(service, peer,
+              "name plan tenant anchor partner suspended trial_plan trial_for trial_until key "
+              "identity value prefix reason",
+              &order, response);
 }
 
 void admin_customers_patch(struct http_service *service, struct weir_slice peer,
                            const struct wr_http_request *request, struct http_response *response)
 {
-    admin_customer_job(service, peer, request, true, work_set, response);
+    static const struct customer_order order = {work_set, true, NULL};
+    (void)request;
+
+    begin_job(service, peer,
+              "name plan tenant anchor partner suspended ended trial_plan trial_for trial_until "
+              "reason",
+              &order, response);
+}
+
+/* An end needs no body, and may have one that says why. */
+static const char *why_of(const struct wr_http_request *request)
+{
+    return request->body.len > 0 ? "name reason" : NULL;
 }
 
 void admin_customers_delete(struct http_service *service, struct weir_slice peer,
                             const struct wr_http_request *request, struct http_response *response)
 {
-    admin_customer_job(service, peer, request, false, work_end, response);
+    static const struct customer_order order = {work_end, true, NULL};
+
+    begin_job(service, peer, why_of(request), &order, response);
 }
 
 void admin_customer_keys_post(struct http_service *service, struct weir_slice peer,
                               const struct wr_http_request *request, struct http_response *response)
 {
-    admin_customer_job(service, peer, request, true, work_key_add, response);
+    static const struct customer_order order = {work_key_add, true, NULL};
+    (void)request;
+
+    begin_job(service, peer, "name identity value prefix reason", &order, response);
 }
 
 void admin_customer_keys_delete(struct http_service *service, struct weir_slice peer,
                                 const struct wr_http_request *request,
                                 struct http_response *response)
 {
-    admin_customer_job(service, peer, request, false, work_key_revoke, response);
+    static const struct customer_order order = {work_key_revoke, true, judge_key_id};
+
+    begin_job(service, peer, why_of(request), &order, response);
 }

@@ -38,11 +38,13 @@ static void openapi(struct http_service *service, struct weir_slice peer,
         .status = 200, .type = "application/json", .body = {wr_openapi, wr_openapi_len}};
 }
 
+/* clang-format off: a row each */
 static const struct http_route rows[] = {
-    {"POST", "/v1/check", http_check},   {"POST", "/v1/reserve", http_reserve},
-    {"POST", "/v1/settle", http_settle}, {"POST", "/v1/release", http_release},
-    {"GET", "/v1/usage", http_usage},    {"GET", "/v1/openapi.json", openapi},
+    {"POST", "/v1/check", http_check, NULL},   {"POST", "/v1/reserve", http_reserve, NULL},
+    {"POST", "/v1/settle", http_settle, NULL}, {"POST", "/v1/release", http_release, NULL},
+    {"GET", "/v1/usage", http_usage, ""},      {"GET", "/v1/openapi.json", openapi, NULL},
 };
+/* clang-format on */
 static const struct http_routes routes = {rows, sizeof rows / sizeof *rows,
                                           "no such path; /v1/openapi.json says what there is"};
 

@@ -67,11 +67,6 @@ void http_usage(struct http_service *service, struct weir_slice peer,
 
     if (http_job_answered(&door->jobs, service, response))
         return;
-    if (http_query(request).len > 0) {
-        http_problem(service, response, 400, "expected no parameters",
-                     (struct weir_slice){NULL, 0});
-        return;
-    }
     if (http_refuse_repeated(door, request, response))
         return;
     call = customer_call_new(service, response);

@@ -212,7 +212,8 @@ void http_route(const struct http_routes *routes, struct http_service *service,
         if (!http_is(path, route->path))
             continue;
         if (has_method(route, request->method)) {
-            route->handler(service, peer, request, response);
+            if (route->takes == NULL || http_query_takes(service, route->takes, response))
+                route->handler(service, peer, request, response);
             return;
         }
         allow(service, strcmp(route->method, "GET") == 0 ? "GET, HEAD" : route->method);

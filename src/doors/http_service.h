@@ -73,6 +73,9 @@ struct http_route {
     const char *method; /* GET answers HEAD as well */
     const char *path;   /* without a query */
     http_handler *handler;
+    /* Its parameters, between blanks, with a * behind those that may be repeated and a ? behind
+     * those that may be empty; "": none; NULL: the handler looks itself. */
+    const char *takes;
 };
 
 /* Answer by the row of |routes| that has the request's path and method; 404 and 405 where none has.
@@ -84,6 +87,10 @@ struct http_routes {
 };
 void http_route(const struct http_routes *routes, struct http_service *service,
                 struct weir_slice peer, struct http_response *response);
+
+/* Is the query of the request at hand one of |takes|? Otherwise 400 says what is wrong. */
+bool http_query_takes(struct http_service *service, const char *takes,
+                      struct http_response *response);
 
 /* The target up to its query, and the query without its question mark (empty: none). */
 struct weir_slice http_path(const struct wr_http_request *request);

@@ -70,7 +70,7 @@ int usage_of_one(struct wr_database *database, const struct customer_call *call,
     return result;
 }
 
-int usage_of_all(struct wr_database *database, const struct customer_call *call,
+int usage_of_all(struct wr_database *database, const struct customer_call *call, int64_t customer,
                  struct http_job_answer *answer)
 {
     struct telling telling = {.page = &answer->page,
@@ -79,6 +79,7 @@ int usage_of_all(struct wr_database *database, const struct customer_call *call,
                               .csv = call->csv};
     bool top = strcmp(call->by, "top") == 0;
     const struct wr_report_filter filter = {
+        .customer = customer,
         .quota = call->quota[0] != '\0' ? call->quota : NULL,
         .tenant = call->tenant[0] != '\0' ? call->tenant : NULL,
         .first = call->first,

@@ -10,8 +10,9 @@
 int usage_of_one(struct wr_database *database, const struct customer_call *call,
                  const struct wr_customer *customer, struct wr_page *page);
 
-/* {"usage":[…]}, or CSV: sums, windows, days or the largest, as |call| asks. */
-int usage_of_all(struct wr_database *database, const struct customer_call *call,
+/* {"usage":[…]}, or CSV: sums, windows, days or the largest, as |call| asks; of one customer, or of
+ * all (0). */
+int usage_of_all(struct wr_database *database, const struct customer_call *call, int64_t customer,
                  struct http_job_answer *answer);
 
 #endif

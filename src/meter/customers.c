@@ -349,6 +349,7 @@ static int make(struct wr_database *database, const struct wr_customer_new *made
     struct wr_customer known;
     uint32_t number;
     int result = wr_customer_get(database, line.customer, &known);
+    bool ended = result == 0 && known.ended;
 
     made_text(made, text, sizeof text);
     if (result == 0 && strcmp(known.name, made->name) != 0 &&
@@ -359,6 +360,11 @@ static int make(struct wr_database *database, const struct wr_customer_new *made
     result = next_number(database, made->room, &number);
     if (result == 0)
         result = insert(database, made, number, author->now_ns);
+    if (result == WEIR_EAGAIN && ended)
+        (void)wr_database_refuse(database, result,
+                                 "%s was a customer and has ended: `weir customer resume`, or "
+                                 "PATCH with \"ended\": false, makes it one again",
+                                 made->name);
     return result == 0 ? wr_audit_add(database, author, &line) : result;
 }
 

@@ -146,8 +146,11 @@ static int add_in(struct wr_database *database, const struct wr_customer_key *ke
     int result = wr_customer_get(database, key->customer, &customer);
 
     if (result == 0 && customer.ended)
-        result = wr_database_refuse(database, WEIR_EINVAL,
-                                    "%s is a customer no more: resume it first", customer.name);
+        result =
+            wr_database_refuse(database, WEIR_EINVAL,
+                               "%s is a customer no more: resume it first (`weir customer resume`, "
+                               "or PATCH with \"ended\": false)",
+                               customer.name);
     if (result == 0)
         result = find_owner(database, key->digest, &owner, &revoked);
     if (result == 0 && owner != 0 && !revoked)

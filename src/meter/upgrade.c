@@ -12,8 +12,6 @@
 #include "meter/alert_parts.h"
 #include "meter/customers_parts.h"
 
-#define NO_LASTS_NS WR_NS_PER_DAY
-
 /* A trial moves up as a trial: its end is as it was, and then the customer's own plan holds. */
 static void set_upgrade(struct wr_customer_change *change, const struct wr_customer *now,
                         const char *to, int64_t now_ns)
@@ -53,7 +51,7 @@ static int is_asked(struct wr_database *database, int64_t id, const char *from, 
 {
     sqlite3_stmt *statement =
         wr_database_statement(database, "SELECT 1 FROM upgrade WHERE customer = ?1 AND before = ?2"
-                                        " AND (state IN (1, 3) OR (state = 6 AND next_at > ?3))");
+                                        " AND (state = 1 OR (state IN (3, 6) AND next_at > ?3))");
     int result;
 
     if (statement != NULL) {
@@ -148,8 +146,8 @@ int wr_upgrade_refuse(struct wr_database *database, const struct wr_alert *asked
     change.wants_upgrade = 0;
     result = wr_customer_change(database, asked->customer, &change, author, NULL);
     if (result == 0)
-        result =
-            note(database, asked, WR_ALERT_REFUSED, author->now_ns + NO_LASTS_NS, author->now_ns);
+        result = note(database, asked, WR_ALERT_REFUSED, author->now_ns + WR_UPGRADE_REST_NS,
+                      author->now_ns);
     return wr_own_end(&own, result);
 }
 

@@ -87,9 +87,10 @@ static void fail(const struct wr_webhook *hook, const struct wr_post *post, stru
     memcpy(out->error, post->error, sizeof out->error);
     out->next_ns = now_ns + wr_webhook_backoff_ns(out->tries, random);
     until_ns = out->since_ns + give_up_ns;
-    if (give_up_ns > 0 && now_ns >= until_ns)
+    if (give_up_ns > 0 && now_ns >= until_ns) {
         out->state = WR_ALERT_DEAD;
-    else if (give_up_ns > 0 && out->next_ns > until_ns)
+        out->next_ns = now_ns + WR_UPGRADE_REST_NS; /* of an upgrade; of others it says nothing */
+    } else if (give_up_ns > 0 && out->next_ns > until_ns)
         out->next_ns = until_ns; /* one more, at the end */
 }
 

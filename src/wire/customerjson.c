@@ -76,6 +76,8 @@ static const char *read_member(void *context, struct weir_slice key,
         return read_flag(&out->suspended, value);
     if (wr_json_body_is(key, "key"))
         return read_flag(&out->key, value);
+    if (wr_json_body_is(key, "ended"))
+        return read_flag(&out->ended, value);
     if (text == NULL)
         return "no such member";
     if (value->text.len > 0 && memchr(value->text.ptr, '\0', value->text.len) != NULL)
@@ -87,7 +89,8 @@ bool wr_customer_body_read(struct wr_customer_body *out, struct weir_slice body,
 {
     struct wr_json_body_fault fault;
 
-    *out = (struct wr_customer_body){.anchor = -1, .partner = -1, .suspended = -1, .key = -1};
+    *out = (struct wr_customer_body){
+        .anchor = -1, .partner = -1, .suspended = -1, .key = -1, .ended = -1};
     if (wr_json_body_read(body, scratch, read_member, out, &fault))
         return true;
     out->error = fault.error;

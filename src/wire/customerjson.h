@@ -12,10 +12,10 @@ struct wr_customer_body {
     /* ptr NULL: not given. Terminated by nothing. */
     struct weir_slice name, plan, tenant, trial_plan, trial_until, trial_for, reason;
     struct weir_slice identity, value, prefix;
-    int64_t anchor;                 /* 0: none (null); -1: not given */
-    int8_t partner, suspended, key; /* 0, 1; -1: not given */
-    const char *error;              /* a static text */
-    struct weir_slice member;       /* that it is about; may be empty */
+    int64_t anchor;                        /* 0: none (null); -1: not given */
+    int8_t partner, suspended, key, ended; /* 0, 1; -1: not given */
+    const char *error;                     /* a static text */
+    struct weir_slice member;              /* that it is about; may be empty */
 };
 
 /* Read |body|, one object, every member at most once; |scratch| has room for as many bytes. Slices

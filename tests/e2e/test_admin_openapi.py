@@ -61,8 +61,12 @@ def test_every_operation(door, path, method, operation):
 def test_nothing_is_undescribed():
     """Rows of the door's table are operations of the description."""
     source = (DOCS.parent / "src/doors/door_admin.c").read_text()
-    rows = re.findall(r'^ *\{"([A-Z]+)", "(/[^"]*)", \w+\},$', source, re.M)
+    rows = re.findall(r'^ *\{"([A-Z]+)", "(/[^"]*)", \w+, (NULL|"[^"]*")\},$', source, re.M)
     assert len(rows) >= 8
+    for method, path, takes in rows:
+        parameters = [p["name"] for p in SPEC["paths"][path][method.lower()].get("parameters", []) if p["in"] == "query"]
+        assert takes == "NULL" or sorted(takes[1:-1].replace("*", "").replace("?", "").split()) == sorted(parameters), (method, path)
+    rows = [(method, path) for method, path, _ in rows]
     assert sorted((path, method.lower()) for method, path in rows) == sorted((path, method) for path, method, _ in OPERATIONS)
 
 

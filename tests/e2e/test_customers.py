@@ -237,6 +237,7 @@ def test_no_room(shop):
     assert "room for 2: raise customers.room" in shop.customer("create", "c", "--key", status=1)
     refused = shop.admin("POST", "/v1/customers", {"name": "c", "plan": "free"})
     assert refused.status == 507 and b"room for 2" in refused.body
+    assert refused.json()["title"] == "Insufficient Storage" and refused.json()["detail"].endswith("made anew from the database")
     for i in range(6):  # three keys for each place
         shop.customer("key-add", "a", "--value", f"key-{i}")
     assert "no room for another key" in shop.customer("key-add", "a", status=1)
@@ -303,6 +304,73 @@ def described(reply, path, method):
     assert reply.one("Content-Type") == kind
     assert not DESCRIBED.complaints(reply.json(), content["schema"])
     return reply.json()
+
+
+REFUSED = [  # path and query, body, what it is about, and what is said
+    ("PATCH", "/v1/customers?name=x1", {"name": "x2", "suspended": True}, "name", "another name than that of the query"),
+    ("PATCH", "/v1/customers?name=x1", {"key": True}, "key", "/v1/customers/keys adds a key"),
+    ("PATCH", "/v1/customers?name=x1", {"value": "k-1"}, "value", "/v1/customers/keys adds a key"),
+    ("PATCH", "/v1/customers?name=x1", {"ended": True}, "ended", "DELETE"), ("PATCH", "/v1/customers", {}, "name", "name="),
+    ("POST", "/v1/customers", {"name": "x3", "value": "k-3", "key": True}, "key", "found both"),
+    ("POST", "/v1/customers", {"name": "x3", "value": "k-3", "prefix": "p"}, "prefix", "made here"),
+    ("POST", "/v1/customers", {"name": "x3", "identity": "user"}, "identity", "key or value"),
+    ("POST", "/v1/customers", {"name": "x3", "ended": False}, "ended", "not taken here"),
+    ("POST", "/v1/customers", {"name": "x3", "trial_plan": "gold", "trial_for": "1d"}, "trial_plan", "a plan of the policy"),
+    ("POST", "/v1/customers", {"name": "x3", "trial_for": "1d"}, "trial_for", "expected trial_plan"),
+    ("POST", "/v1/customers", {"name": "x3", "trial_plan": "pro", "trial_for": "1d", "trial_until": "2099-01-01"}, "trial_until", "both"),
+    ("POST", "/v1/customers?name=x3", {"name": "x3"}, "name", "no parameters"),
+    ("POST", "/v1/customers/keys?name=x1", {"plan": "pro"}, "plan", "not taken here"),
+    ("DELETE", "/v1/customers/keys?name=x1", None, "id", "id=KEY"), ("DELETE", "/v1/customers", None, "name", "name="),
+    ("DELETE", "/v1/customers?name=x1", {"plan": "pro"}, "plan", "not taken here"),
+    ("GET", "/v1/customers?name=", None, "name", "a value"), ("GET", "/v1/customers?tenant", None, "tenant", "a value"),
+    ("GET", "/v1/customers?name=x1&plan=free", None, "plan", "beside name"),
+    ("GET", "/v1/customers?limit=1&limit=2", None, "limit", "twice"), ("GET", "/v1/customers?nmae=x1", None, "nmae", "there are: name, after"),
+    ("GET", "/v1/limits?x=1", None, "x", "no parameters"), ("GET", "/v1/bans?x=%zz", None, "x=%zz", "hexadecimal"),
+    ("GET", "/v1/keys?limit=daily&limit=per-ip", None, "limit", "twice"), ("GET", "/v1/keys?limit=daily&key=", None, "key", "a value"),
+    ("POST", "/v1/alerts/retry?event=", None, "event", "a value"), ("GET", "/v1/alerts?name=", None, "name", "a value"),
+    ("GET", "/v1/usage?name=", None, "name", "a value"), ("GET", "/v1/usage?name=x1&name=x2", None, "name", "twice"),
+    ("GET", "/v1/usage?month=2026-11&from=2026-11-01", None, "month", "both"), ("GET", "/v1/usage?over=1&by=day", None, "over", "by=window"),
+    ("GET", "/v1/usage?name=x1&tenant=t", None, "tenant", "beside name"), ("GET", "/v1/usage?by=year", None, "by", "not a value"),
+]
+
+
+def test_what_the_admin_door_refuses(shop):
+    """Nothing is guessed, and nothing is passed over in silence."""
+    for name in ("x1", "x2"):
+        shop.customer("create", name)
+    before = shop.admin("GET", "/v1/customers").body
+    for method, target, body, member, said in REFUSED:
+        reply = shop.admin(method, target, body)
+        assert reply.status == 400, (method, target, reply.body)
+        problem = described(reply, target.split("?")[0], method.lower())
+        assert problem["member"] == member and said in problem["detail"] and problem["title"] == "Bad Request", (method, target, problem)
+    assert shop.admin("GET", "/v1/customers").body == before
+    assert shop.admin("GET", "/healthz?x=1&x=1").status == 200
+
+
+def test_an_end_by_the_admin_door_and_back(shop):
+    shop.customer("create", "acme", "--plan", "pro", "--value", "k-1")
+    ended = described(shop.admin("DELETE", "/v1/customers?name=acme", {"reason": "left"}), "/v1/customers", "delete")
+    assert ended["customer"]["state"] == "ended" and "left" in shop.customer("log", "acme")
+    refused = described(shop.admin("POST", "/v1/customers", {"name": "acme"}), "/v1/customers", "post")
+    assert refused["title"] == "Conflict" and '"ended": false' in refused["detail"]
+    assert '"ended": false' in shop.admin("POST", "/v1/customers/keys?name=acme", {}).json()["detail"]
+    back = described(shop.admin("PATCH", "/v1/customers?name=acme", {"ended": False, "plan": "free"}), "/v1/customers", "patch")
+    assert (back["customer"]["state"], back["customer"]["plan"]) == ("active", "free")
+    assert shop.admin("POST", "/v1/customers/keys?name=acme", {"value": "k-1"}).status == 200
+
+
+def test_lines_of_one_customer_by_the_admin_door(shop):
+    for name in ("acme", "best"):
+        shop.customer("create", name, "--plan", "pro", "--value", f"k-{name}")
+        shop.knows(f"k-{name}", "pro")
+        shop.get(f"k-{name}", cost=105)
+        shop.used(name, 105)
+    lines = described(shop.admin("GET", "/v1/usage?name=acme&by=window"), "/v1/usage", "get")["usage"]
+    assert [(line["customer"], line["used"], line["over"]) for line in lines] == [("acme", 105, 5)]
+    table = shop.admin("GET", f"/v1/usage?name=acme&month={lines[0]['date'][:7]}&format=csv")
+    assert [row["customer"] for row in csv.DictReader(io.StringIO(table.body.decode()))] == ["acme"]
+    assert "quotas" in shop.admin("GET", "/v1/usage?name=acme").json()
 
 
 def test_by_the_admin_door(shop):

@@ -40,6 +40,9 @@ static void whole_ones(void **state)
     assert_int_equal(body.partner, 1);
     assert_int_equal(body.suspended, 0);
     assert_int_equal(body.key, 1);
+    assert_int_equal(body.ended, -1);
+    assert_true(read_body(&body, "{\"ended\":false}"));
+    assert_int_equal(body.ended, 0);
     assert_true(read_body(&body, "{\"anchor\":null}"));
     assert_int_equal(body.anchor, 0);
     assert_true(read_body(&body, "{\"identity\":\"user\",\"value\":\"x\",\"prefix\":\"p\","
