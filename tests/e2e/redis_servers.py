@@ -1,6 +1,7 @@
 """Redis servers, and the driver that asks them, for test_redis_*.py."""
 import json
 import pathlib
+import random
 import re
 import shutil
 import signal
@@ -19,23 +20,24 @@ SLACK_US = 1_000_000  # a machine under load wakes up late: 574 and 1156 ms were
 
 
 def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
+    """Below those that the kernel gives to clients (32768 and more), so that none has it when a server begins to listen."""
+    while True:
+        port = random.SystemRandom().randrange(10000, 22000)
+        with socket.socket() as s:
+            try:
+                s.bind(("127.0.0.1", port))
+                return port
+            except OSError:
+                pass
 
 
 def free_cluster_port():
     """One whose bus port, 10000 above, is free as well."""
     while True:
         port = free_port()
-        if port > 55535:
-            with socket.socket() as s:  # ephemeral ports may all be high
-                s.bind(("127.0.0.1", 0))
-                port = s.getsockname()[1] - 20000
-        with socket.socket() as first, socket.socket() as second:
+        with socket.socket() as s:
             try:
-                first.bind(("127.0.0.1", port))
-                second.bind(("127.0.0.1", port + 10000))
+                s.bind(("127.0.0.1", port + 10000))
                 return port
             except OSError:
                 pass
