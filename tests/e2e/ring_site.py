@@ -71,7 +71,10 @@ class RingSite:
         """Who counts the key: whom a node asks for it; while not all are ready that may be somebody else."""
         def look():
             before = [self.forwarded(0, n) for n in (1, 2)]
-            self.nodes[0].resp("WEIR.PEEK", limit, key)
+            try:
+                self.nodes[0].resp("WEIR.PEEK", limit, key)
+            except RuntimeError:  # too late, of a machine that stood still
+                return False
             asked = [n for n, b in zip((1, 2), before) if self.forwarded(0, n) > b]
             return (len(asked) < 2) and (asked or [0])[0] + 1
         found = []
