@@ -9,7 +9,8 @@
  * Invariants:
  *   1. What was committed survives a kill of any process; with synchronous = FULL a power loss too,
  *      where the disk does what it says. One fsync a transaction: the ledger makes a few a second.
- *   2. Nothing is ever made where a file should have been, unless the caller says create.
+ *   2. Nothing is ever made where a file should have been, unless the caller says create. A file
+ *      with nothing in it is as good as none: a disk that was full, or a slip on a shell, left it.
  *   3. No page of the file is mapped: a disk that fails to read is an error here, not SIGBUS.
  *
  * Rejected: synchronous = NORMAL, with which a power loss takes back all since the last checkpoint,
@@ -177,6 +178,12 @@ int wr_database_foreign(struct wr_database *database, const char *what)
 
 /* ---- opening -------------------------------------------------------------------------------- */
 
+static int refuse_empty(struct wr_database *database)
+{
+    return wr_fault_set(&database->fault, WEIR_ENOENT, WR_DISK_MISSING,
+                        "%s: there is nothing in it", database->path);
+}
+
 static int set_up(struct wr_database *database, const struct wr_database_options *options)
 {
     static const char pragmas[] = "PRAGMA mmap_size = 0; PRAGMA foreign_keys = ON;"
@@ -194,6 +201,8 @@ static int set_up(struct wr_database *database, const struct wr_database_options
             sqlite3_exec(database->sqlite, "SELECT count(*) FROM sqlite_master", NULL, NULL, NULL);
     if (code != SQLITE_OK)
         return fail(database, code);
+    if (!options->create && wr_schema_is_empty(database))
+        return refuse_empty(database);
     if (options->read_only)
         return wr_schema_check(database);
     if (sqlite3_db_readonly(database->sqlite, "main") != 0)
@@ -221,6 +230,14 @@ static void make_file(const char *path)
         (void)close(fd); /* before SQLite has it open: closing later would drop its locks */
 }
 
+/* Has the file no bytes? */
+static bool is_bare(const char *path)
+{
+    struct stat st;
+
+    return stat(path, &st) == 0 && S_ISREG(st.st_mode) && st.st_size == 0;
+}
+
 static int open_file(struct wr_database *database, const struct wr_database_options *options)
 {
     int flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE | SQLITE_OPEN_EXRESCODE;
@@ -233,6 +250,8 @@ static int open_file(struct wr_database *database, const struct wr_database_opti
     else if (access(options->path, F_OK) != 0 && errno == ENOENT)
         return wr_fault_set(&database->fault, WEIR_ENOENT, WR_DISK_MISSING,
                             "%s: there is no such file", options->path);
+    else if (is_bare(options->path)) /* SQLite would throw away what its log still has */
+        return refuse_empty(database);
     errno = 0;
     code = sqlite3_open_v2(options->path, &database->sqlite, flags, NULL);
     if (database->sqlite == NULL)

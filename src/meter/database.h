@@ -56,7 +56,8 @@ int wr_fault_set(struct wr_fault *fault, int error, enum wr_disk disk, const cha
 
 struct wr_database_options {
     const char *path;
-    bool create;      /* where there is none, make one; otherwise that is WR_DISK_MISSING */
+    bool create;      /* where there is none, or an empty one, make one; otherwise that is
+                         WR_DISK_MISSING */
     bool read_only;   /* changes nothing, not even the schema */
     unsigned busy_ms; /* 0: WR_DATABASE_BUSY_MS */
 };

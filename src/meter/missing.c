@@ -2,6 +2,7 @@
 #include "meter/missing.h"
 
 #include <stdio.h>
+#include <unistd.h>
 
 #include "store/customers.h"
 
@@ -25,8 +26,8 @@ bool wr_database_may_begin(const char *directory)
 int wr_fault_set_missing(struct wr_fault *fault, const char *path)
 {
     return wr_fault_set(fault, WEIR_ENOENT, WR_DISK_MISSING,
-                        "%.200s is not there, but customers.map beside it knows customers: put a "
+                        "%.200s is %s, but customers.map beside it knows customers: put a "
                         "copy in its place, "
                         "or begin a new one with `weir customer recover`",
-                        path);
+                        path, access(path, F_OK) == 0 ? "empty" : "not there");
 }

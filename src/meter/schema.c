@@ -138,6 +138,13 @@ static int look(struct wr_database *database, int64_t *taken)
     return 0;
 }
 
+bool wr_schema_is_empty(struct wr_database *database)
+{
+    int64_t taken;
+
+    return look(database, &taken) == 0 && taken == 0;
+}
+
 int wr_schema_check(struct wr_database *database)
 {
     int64_t taken;

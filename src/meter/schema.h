@@ -11,6 +11,9 @@
  * than this build. */
 int wr_schema_migrate(struct wr_database *database);
 
+/* Is there nothing in it, as in a file of no bytes? */
+bool wr_schema_is_empty(struct wr_database *database);
+
 /* Is it this build's? WEIR_EFORMAT: no. */
 int wr_schema_check(struct wr_database *database);
 
