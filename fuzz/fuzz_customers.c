@@ -127,7 +127,7 @@ static void count_some(void)
             if (wr_usage_find(usage, i, day, &view) &&
                 !wr_usage_put(usage, i, &view, (uint64_t)day << WR_USAGE_UNIT_BITS | (i + 1), i))
                 abort();
-        wr_usage_raise(usage, i, &(struct wr_usage_window){DAY - 1, i, i});
+        wr_usage_raise(usage, i, &(struct wr_usage_window){DAY - 1, i, i}, DAY);
         if (wr_usage_read(usage, i, windows) > WR_USAGE_WINDOWS)
             abort();
     }

@@ -392,7 +392,8 @@ static int run(const struct wr_customer_args *a, bool writes)
         return fflush(stdout) == 0 ? wr_book_recover(a->policy) : 1;
     if (strcmp(a->action, "hash") == 0)
         return hash(a);
-    if (wr_book_open(&book, a->policy, writes)) {
+    if (strcmp(a->action, "create") == 0 ? wr_book_begin(&book, a->policy)
+                                         : wr_book_open(&book, a->policy, writes)) {
         if (strcmp(a->action, "list") == 0)
             status = list(&book, a);
         else if (strcmp(a->action, "create") == 0)

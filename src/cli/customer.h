@@ -21,8 +21,10 @@ struct wr_book {
     int64_t now_ns;
 };
 
-/* Open them; |write|: the database is made where there is none. False: said on standard error. */
+/* Open them. False: said on standard error. */
 bool wr_book_open(struct wr_book *book, const char *path, bool write);
+/* The same, to write: the database and its folder are made where there are none yet. */
+bool wr_book_begin(struct wr_book *book, const char *path);
 /* The policy alone: database is NULL. */
 bool wr_book_open_policy(struct wr_book *book, const char *path);
 void wr_book_close(struct wr_book *book);

@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -12,6 +13,7 @@
 
 #define ERRORS_BYTES 65536U
 #define PATH_BYTES 4200U
+#define FOLDER_MODE 0770 /* as weir serve makes it */
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
@@ -41,20 +43,42 @@ void wr_book_print_fault(const char *path, const char *text)
         (void)fprintf(stderr, "%s: %s\n", path, text);
 }
 
+enum opening { READ, WRITE, BEGIN };
+
+/* |fault|, of the database at |file|, in words that say what to do. */
+static void explain(struct wr_fault *fault, const char *directory, const char *file)
+{
+    if (fault->disk == WR_DISK_MISSING && !wr_database_may_begin(directory))
+        (void)wr_fault_set_missing(fault, file);
+    else if (fault->disk == WR_DISK_MISSING)
+        (void)wr_fault_set(fault, fault->error, fault->disk,
+                           "%.300s: there is no database yet; start weir serve once, or create a "
+                           "customer",
+                           file);
+    else if (fault->disk == WR_DISK_READ_ONLY && access(file, R_OK) == 0)
+        (void)wr_fault_set(fault, fault->error, fault->disk,
+                           "%.300s: it is there, but its disk is read-only, and SQLite needs to "
+                           "write beside it, also to read; copy it elsewhere with its -wal",
+                           file);
+}
+
 /* One that was lost is not made again in silence. */
-static bool open_database(struct wr_book *book, bool write)
+static bool open_database(struct wr_book *book, enum opening how)
 {
     char file[PATH_BYTES];
     const char *directory = book->customers->directory;
-    const struct wr_database_options options = {
-        .path = file, .create = write && wr_database_may_begin(directory), .read_only = !write};
+    const struct wr_database_options options = {.path = file,
+                                                .create = how == BEGIN &&
+                                                          wr_database_may_begin(directory),
+                                                .read_only = how == READ};
     struct wr_fault fault;
 
     (void)snprintf(file, sizeof file, "%s/%s", directory, WR_DATABASE_NAME);
+    if (options.create)
+        (void)mkdir(directory, FOLDER_MODE); /* if it fails, so does what follows */
     if (wr_database_open(&book->database, &options, &fault) == 0)
         return true;
-    if (fault.disk == WR_DISK_MISSING && !wr_database_may_begin(directory))
-        (void)wr_fault_set_missing(&fault, file);
+    explain(&fault, directory, file);
     wr_book_print_fault(file, fault.text);
     return false;
 }
@@ -79,7 +103,28 @@ bool wr_book_open_policy(struct wr_book *book, const char *path)
 
 bool wr_book_open(struct wr_book *book, const char *path, bool write)
 {
-    return wr_book_open_policy(book, path) && open_database(book, write);
+    return wr_book_open_policy(book, path) && open_database(book, write ? WRITE : READ);
+}
+
+bool wr_book_begin(struct wr_book *book, const char *path)
+{
+    return wr_book_open_policy(book, path) && open_database(book, BEGIN);
+}
+
+/* Is there a database at |file|? One with nothing in it is none, and is set aside with its log. */
+static bool is_there(const char *file, int64_t now_ns)
+{
+    const struct wr_database_options options = {.path = file, .read_only = true};
+    struct wr_database *database;
+    char aside[PATH_BYTES + 64];
+    struct wr_fault fault;
+
+    if (access(file, F_OK) != 0)
+        return false;
+    if (wr_database_open(&database, &options, &fault) == 0)
+        wr_database_close(database);
+    return fault.disk != WR_DISK_MISSING ||
+           wr_database_set_aside(file, now_ns, aside, sizeof aside) != 0;
 }
 
 int wr_book_recover(const char *path)
@@ -92,7 +137,7 @@ int wr_book_recover(const char *path)
 
     if (wr_book_open_policy(&book, path)) {
         (void)snprintf(file, sizeof file, "%s/%s", book.customers->directory, WR_DATABASE_NAME);
-        if (access(file, F_OK) == 0)
+        if (is_there(file, book.now_ns))
             (void)fprintf(stderr, "%s: it is there; one that is damaged weir serve sets aside\n",
                           file);
         else if (wr_database_open(&book.database, &options, &fault) != 0)

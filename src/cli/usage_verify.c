@@ -91,7 +91,8 @@ static int verify_ledgers(struct wr_book *book, const struct asked *a,
     int result = wr_verify_database(book->database, sums, say, where), status = 0;
 
     if (result == 0)
-        result = wr_verify_cells(book->database, book->customers->directory, &cells, say, where);
+        result = wr_verify_cells(book->database, book->customers->directory, book->now_ns, &cells,
+                                 say, where);
     sums->wrong += cells.wrong; /* the same units, seen from the other side */
     if (result == WEIR_ENOENT)
         (void)fprintf(stderr, "%s: customers.map is not there: weir serve makes it\n",

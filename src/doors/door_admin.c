@@ -10,6 +10,7 @@
 #include "doors/door_admin.h"
 #include "doors/doors.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +22,7 @@
 #include "serve/keeping.h"
 #include "serve/store_state.h"
 
-#define DETAIL_BYTES 600U
+#define DETAIL_BYTES 1200U
 
 static const struct weir_slice nothing = {NULL, 0};
 
@@ -57,8 +58,16 @@ static void add_ledger(struct wr_server *server, char detail[DETAIL_BYTES])
     if (!wr_keeping_state(server, &ledger))
         return;
     if (ledger.left_out > 0) {
+        (void)snprintf(
+            detail + len, DETAIL_BYTES - len,
+            ", customers.map is full, or a file of usage: some customers or keys are not "
+            "known, or not in the ledger");
+        len = strlen(detail);
+    }
+    if (ledger.damaged > 0) {
         (void)snprintf(detail + len, DETAIL_BYTES - len,
-                       ", customers.map is full: some customers or keys are not known");
+                       ", %" PRIu64 " cells of usage cannot be right, the first: %s",
+                       ledger.damaged, ledger.damage);
         len = strlen(detail);
     }
     if (ledger.disk == WR_DISK_WELL)

@@ -249,6 +249,7 @@ VALUE(ledger_rows, scrape->ledger.rows)
 VALUE(ledger_failures, scrape->ledger.failures)
 VALUE(ledger_waiting, scrape->ledger.waiting)
 VALUE(ledger_lost, scrape->ledger.lost)
+VALUE(ledger_damaged, scrape->ledger.damaged)
 
 static void ledger_trouble(struct wr_exposition *to, const struct wr_scrape *scrape)
 {
@@ -378,7 +379,7 @@ static const struct series {
     {{"weir_customers", WR_GAUGE, "Customers that are known, as last counted."}, customers},
     {{"weir_customer_keys", WR_GAUGE, "Keys that lead to a customer."}, customer_keys},
     {{"weir_customers_left_out", WR_GAUGE,
-      "Changes of customers that customers.map has no room for."},
+      "Changes of customers that customers.map has no room for, and customers without a cell."},
      left_out},
     {{"weir_customer_upgrades", WR_COUNTER, "Customers that a quota has moved to the next plan."},
      upgrades},
@@ -411,6 +412,9 @@ static const struct series {
     {{"weir_ledger_lost_units", WR_COUNTER,
       "Units of windows that ended before they could be written."},
      ledger_lost},
+    {{"weir_ledger_damaged_cells", WR_GAUGE,
+      "Counts of windows that cannot be: files of usage are damaged, or a clock was wrong."},
+     ledger_damaged},
     {{"weir_reservations_open", WR_GAUGE,
       "Reservations remembered, to be settled or released; expired ones until they are swept."},
      reservations},

@@ -88,7 +88,7 @@ int wr_key_make(const char *prefix, char out[WR_KEY_TEXT_MAX]);
  * or an error of the database. |out| may be NULL, and is written on success only. */
 
 /* How many customers there may be: |room| as the policy has it, or what customers.map beside the
- * database has, if that is less. */
+ * database or the smallest of the files of usage has, if that is less. */
 uint32_t wr_customers_room_for(const struct wr_database *database, uint32_t room);
 
 struct wr_customer_new {

@@ -14,6 +14,11 @@ int wr_own_begin(struct wr_own *own, struct wr_database *database);
 /* |result| 0: commit; otherwise roll back. Returns |result|, or why the commit failed. */
 int wr_own_end(struct wr_own *own, int result);
 
+/* What to do where there is no room. */
+#define WR_MORE_ROOM                                                                         \
+    "raise customers.room, end weir serve, remove customers.map and the files *.usage, and " \
+    "start it: they are made anew from the database"
+
 /* Refuse a customer, as numbers go to |room|. WEIR_EFULL. */
 int wr_room_refuse_customer(struct wr_database *database, uint32_t room);
 

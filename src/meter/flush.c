@@ -12,7 +12,10 @@
  *   1. A change is in the database, or its bit is set, or it differs from its hash: the scan finds
  *      it. Bits and hashes are hints about what to look at; rows are absolute.
  *   2. A hash is stored after the commit of what it is of.
- *   3. The customer of a cell is whom the map has under its number; one who ended is found in the
+ *   3. A file of usage has the number of its last batch from before that is committed
+ *      (flush_restore.c).
+ *   4. A window that cannot be (usage.h) is damage: counted, said, and never written.
+ *   5. The customer of a cell is whom the map has under its number; one who ended is found in the
  *      database. */
 #include "meter/flush.h"
 
@@ -25,11 +28,6 @@
 
 #include "base/units.h"
 #include "meter/schema.h"
-
-/* Days of windows that a cell may still hold, and one more. */
-#define RESTORED_DAYS 6
-#define RESTORED_WEEKS_DAYS 42
-#define RESTORED_MONTHS_DAYS 160
 
 /* ---- the file ------------------------------------------------------------------------------- */
 
@@ -57,6 +55,7 @@ static int open_kept(struct wr_kept *kept, const char *directory, struct wr_usag
         return WEIR_ENOMEM;
     }
     kept->scanning = true;
+    kept->looked = kept->older = false;
     return 0;
 }
 
@@ -93,6 +92,7 @@ void wr_kept_forget(struct wr_kept *kept)
     (void)madvise(kept->written, kept->room * sizeof *kept->written, MADV_DONTNEED);
     kept->scanning = true;
     kept->scan_at = 0;
+    kept->looked = false;
 }
 
 /* ---- a cell --------------------------------------------------------------------------------- */
@@ -101,7 +101,9 @@ struct cell {
     uint32_t number;
     unsigned count;
     struct wr_usage_window window[WR_USAGE_WINDOWS];
-    uint64_t hash; /* not 0 */
+    bool damaged;        /* in it was a window that cannot be, which is left out */
+    int32_t damaged_day; /* that it says to begin on */
+    uint64_t hash;       /* not 0 */
 };
 
 static uint64_t mix(uint64_t hash, uint64_t value)
@@ -111,10 +113,27 @@ static uint64_t mix(uint64_t hash, uint64_t value)
     return hash ^ hash >> 29;
 }
 
-static void read_cell(const struct wr_kept *kept, uint32_t number, struct cell *out)
+/* Leave out what cannot be. */
+static void sift(const struct wr_kept *kept, int32_t today, struct cell *cell)
 {
-    out->number = number;
+    unsigned count = 0;
+
+    for (unsigned i = 0; i < cell->count; i++) {
+        if (wr_usage_can_begin(kept->usage, cell->window[i].day, today)) {
+            cell->window[count++] = cell->window[i];
+            continue;
+        }
+        cell->damaged = true;
+        cell->damaged_day = cell->window[i].day;
+    }
+    cell->count = count;
+}
+
+static void read_cell(const struct wr_kept *kept, uint32_t number, int64_t now_ns, struct cell *out)
+{
+    *out = (struct cell){.number = number};
     out->count = wr_usage_read(kept->usage, number, out->window);
+    sift(kept, (int32_t)(now_ns / WR_NS_PER_DAY), out);
     out->hash = 1;
     for (unsigned i = 0; i < out->count; i++) {
         out->hash = mix(out->hash, (uint64_t)(uint32_t)out->window[i].day);
@@ -252,6 +271,19 @@ struct batch {
     uint64_t hash[WR_LEDGER_BATCH];
 };
 
+/* |result| 0: commit. Invariant 3. */
+static int end_batch(struct wr_kept *kept, struct wr_ledger_batch *ledger, int result)
+{
+    if (result == 0)
+        result = wr_ledger_mark(ledger, kept->row);
+    if (result == 0) {
+        wr_usage_set_batch(kept->usage, (uint64_t)ledger->id);
+        return wr_ledger_end(ledger);
+    }
+    wr_ledger_abandon(ledger);
+    return result;
+}
+
 /* Write |batch|'s cells: hashes are set of those that were. */
 static int put_cells(struct wr_flush *flush, struct wr_kept *kept, struct batch *batch,
                      uint64_t *rows)
@@ -263,7 +295,7 @@ static int put_cells(struct wr_flush *flush, struct wr_kept *kept, struct batch 
     if (result != 0)
         return result;
     for (unsigned i = 0; result == 0 && i < batch->count; i++) {
-        read_cell(kept, batch->number[i], &cell);
+        read_cell(kept, batch->number[i], flush->now_ns, &cell);
         batch->hash[i] = cell.hash;
         result = put_cell(flush, &ledger, kept, &cell);
         if (result == WEIR_EAGAIN || result == WEIR_ENOENT) {
@@ -273,10 +305,7 @@ static int put_cells(struct wr_flush *flush, struct wr_kept *kept, struct batch 
         }
     }
     *rows = ledger.rows;
-    if (result == 0)
-        return wr_ledger_end(&ledger);
-    wr_ledger_abandon(&ledger);
-    return result;
+    return end_batch(kept, &ledger, result);
 }
 
 static int write_batch(struct wr_flush *flush, struct wr_kept *kept, struct batch *batch)
@@ -299,8 +328,24 @@ static int write_batch(struct wr_flush *flush, struct wr_kept *kept, struct batc
     return result;
 }
 
+/* Scanning, all cells are seen; otherwise it is enough to know of one. */
+static void note_damage(struct wr_kept *kept, const struct cell *cell, bool scan)
+{
+    if (!cell->damaged)
+        return;
+    if ((scan && kept->damaged_at == 0) || (!scan && kept->damaged == 0)) {
+        kept->damaged_cell = cell->number;
+        kept->damaged_day = cell->damaged_day;
+    }
+    if (scan)
+        kept->damaged_at++;
+    else if (kept->damaged == 0)
+        kept->damaged = 1;
+}
+
 /* The next cell to be written: one that has changed, or, scanning, one that differs. */
-static bool next_cell(struct wr_kept *kept, bool scan, uint32_t *at, uint32_t *number)
+static bool next_cell(const struct wr_flush *flush, struct wr_kept *kept, bool scan, uint32_t *at,
+                      uint32_t *number)
 {
     struct cell cell;
     bool more;
@@ -310,7 +355,8 @@ static bool next_cell(struct wr_kept *kept, bool scan, uint32_t *at, uint32_t *n
                     : wr_usage_dirty_next(kept->usage, at, number);
         if (!more)
             return false;
-        read_cell(kept, *number, &cell);
+        read_cell(kept, *number, flush->now_ns, &cell);
+        note_damage(kept, &cell, scan);
     } while (*number >= kept->room || cell.hash == kept->written[*number]);
     return true;
 }
@@ -327,7 +373,7 @@ static int write_cells(struct wr_flush *flush, struct wr_kept *kept, bool scan, 
     for (unsigned i = 0; result == 0 && more && i < batches; i++) {
         batch->count = 0;
         while (batch->count < WR_LEDGER_BATCH &&
-               (more = next_cell(kept, scan, at, &batch->number[batch->count])))
+               (more = next_cell(flush, kept, scan, at, &batch->number[batch->count])))
             batch->count++;
         result = write_batch(flush, kept, batch);
     }
@@ -335,8 +381,7 @@ static int write_cells(struct wr_flush *flush, struct wr_kept *kept, bool scan, 
     return result == 0 && more ? 1 : result;
 }
 
-/* The quota's row: looked up once a database. */
-static int find_row(struct wr_flush *flush, struct wr_kept *kept)
+int wr_flush_find_row(struct wr_flush *flush, struct wr_kept *kept)
 {
     return kept->row != 0 ? 0
                           : wr_ledger_quota(flush->database, kept->name, kept->civil.per,
@@ -346,7 +391,7 @@ static int find_row(struct wr_flush *flush, struct wr_kept *kept)
 int wr_flush_changes(struct wr_flush *flush, struct wr_kept *kept, unsigned batches)
 {
     uint32_t at = 0;
-    int result = find_row(flush, kept);
+    int result = wr_flush_find_row(flush, kept);
 
     if (result == 0)
         result = write_cells(flush, kept, false, &at, batches);
@@ -357,7 +402,7 @@ int wr_flush_changes(struct wr_flush *flush, struct wr_kept *kept, unsigned batc
 
 int wr_flush_one(struct wr_flush *flush, struct wr_kept *kept, uint32_t number)
 {
-    int result = find_row(flush, kept);
+    int result = wr_flush_find_row(flush, kept);
     struct wr_ledger_batch batch;
     struct cell cell;
 
@@ -365,68 +410,37 @@ int wr_flush_one(struct wr_flush *flush, struct wr_kept *kept, uint32_t number)
         result = wr_ledger_begin(&batch, flush->database, flush->node, flush->now_ns);
     if (result != 0 || number >= kept->room)
         return result;
-    read_cell(kept, number, &cell);
-    result = put_cell(flush, &batch, kept, &cell);
-    if (result == 0)
-        return wr_ledger_end(&batch);
-    wr_ledger_abandon(&batch);
+    read_cell(kept, number, flush->now_ns, &cell);
+    result = end_batch(kept, &batch, put_cell(flush, &batch, kept, &cell));
     return result == WEIR_EAGAIN || result == WEIR_ENOENT ? 0 : result;
 }
 
 int wr_flush_scan(struct wr_flush *flush, struct wr_kept *kept, unsigned batches)
 {
-    int result = kept->scanning ? find_row(flush, kept) : 0;
+    int result = kept->scanning ? wr_flush_find_row(flush, kept) : 0;
 
     if (result != 0 || !kept->scanning)
         return result;
     result = write_cells(flush, kept, true, &kept->scan_at, batches);
     if (result == 1)
         return 1;
+    if (result == 0)
+        kept->damaged = kept->damaged_at;
+    kept->damaged_at = 0;
     kept->scan_at = 0;
     kept->scanning = result != 0; /* what failed is begun anew */
     return result;
 }
 
-uint64_t wr_kept_waiting(const struct wr_kept *kept)
+uint64_t wr_kept_waiting(const struct wr_kept *kept, int64_t now_ns)
 {
     uint32_t at = 0, number;
     uint64_t count = 0;
     struct cell cell;
 
     while (wr_usage_known_next(kept->usage, &at, &number)) {
-        read_cell(kept, number, &cell);
+        read_cell(kept, number, now_ns, &cell);
         count += number < kept->room && cell.hash != kept->written[number];
     }
     return count;
-}
-
-/* ---- back ----------------------------------------------------------------------------------- */
-
-static bool raise_cell(void *context, const struct wr_ledger_entry *entry)
-{
-    const struct wr_kept *kept = context;
-    const struct wr_usage_window window = {entry->window, entry->used, entry->over};
-
-    if (entry->number < kept->room)
-        wr_usage_raise(kept->usage, entry->number, &window);
-    return true;
-}
-
-int wr_flush_restore(struct wr_flush *flush, struct wr_kept *kept)
-{
-    static const int32_t days[] = {[WR_PER_DAY] = RESTORED_DAYS,
-                                   [WR_PER_WEEK] = RESTORED_WEEKS_DAYS,
-                                   [WR_PER_MONTH] = RESTORED_MONTHS_DAYS};
-    int result = 0;
-
-    if (wr_usage_is_restored(kept->usage))
-        return 0;
-    result = find_row(flush, kept);
-    if (result == 0)
-        result = wr_ledger_each(flush->database, flush->node, kept->row,
-                                wr_civil_day(&kept->civil, flush->now_ns) - days[kept->civil.per],
-                                raise_cell, kept);
-    if (result == 0)
-        wr_usage_set_restored(kept->usage);
-    return result;
 }

@@ -22,6 +22,13 @@ struct wr_kept {
     uint32_t room;          /* of |written| */
     uint32_t scan_at;       /* where the scan is */
     bool scanning;
+    bool looked;         /* whether |older| is so */
+    bool older;          /* than the ledger that is open: its cells are to be raised */
+    uint64_t damaged;    /* cells with a window that cannot be, as of the last look at all */
+    uint64_t damaged_at; /* as the present look goes */
+    uint32_t damaged_cell;
+    int32_t damaged_day; /* of the first of them */
+    bool damage_said;
 };
 
 /* |kept| has its name, zone, civil, anchor: open its file in |directory|, or make it with |room|
@@ -47,6 +54,9 @@ struct wr_flush {
     bool stranger;          /* a cell of a customer whom the database does not know */
 };
 
+/* The quota's row in the database, looked up once: kept->row. 0 or an error of the database. */
+int wr_flush_find_row(struct wr_flush *flush, struct wr_kept *kept);
+
 /* Write the cells that have changed, at most |batches| batches of them. What could not be written
  * is said again. Returns 0: all; 1: there may be more; or an error of the database. */
 int wr_flush_changes(struct wr_flush *flush, struct wr_kept *kept, unsigned batches);
@@ -60,9 +70,14 @@ int wr_flush_one(struct wr_flush *flush, struct wr_kept *kept, uint32_t number);
 int wr_flush_scan(struct wr_flush *flush, struct wr_kept *kept, unsigned batches);
 
 /* Cells that differ from what was last written. */
-uint64_t wr_kept_waiting(const struct wr_kept *kept);
+uint64_t wr_kept_waiting(const struct wr_kept *kept, int64_t now_ns);
 
-/* Raise the cells to what the ledger has of them, unless that was done in this boot. */
+/* Is the file an older copy of what the ledger that is open was written from? kept->older says so;
+ * looked at once a database. */
+int wr_flush_look(struct wr_flush *flush, struct wr_kept *kept);
+
+/* Raise the cells to what the ledger has of them, unless that was done in this boot and the file is
+ * not older. */
 int wr_flush_restore(struct wr_flush *flush, struct wr_kept *kept);
 
 #endif

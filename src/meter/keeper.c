@@ -54,6 +54,11 @@ static void inherit(struct wr_kept *kept, struct wr_keeper_config *before)
         kept->row = strcmp(was->zone, kept->zone) == 0 ? was->row : 0;
         kept->scan_at = was->scan_at;
         kept->scanning = was->scanning;
+        kept->damaged = was->damaged;
+        kept->damaged_at = was->damaged_at;
+        kept->damaged_cell = was->damaged_cell;
+        kept->damaged_day = was->damaged_day;
+        kept->damage_said = was->damage_said;
         was->usage = mine.usage;
         was->written = mine.written;
         was->room = mine.room;
@@ -75,6 +80,7 @@ static void take_next(struct wr_keeper *keeper, struct wr_keeper_config *next)
     keeper->roster_pending = next->roster != NULL;
     keeper->left_out_said = false;
     keeper->plans_pending = true;
+    keeper->recount = true;
     wr_keeper_config_free(before);
 }
 

@@ -70,9 +70,12 @@ struct wr_keeper_state {
     uint64_t batches, rows;             /* written */
     uint64_t failures;                  /* turns that could not be written */
     uint64_t waiting;                   /* cells seen changed and not written, at the last turn */
-    uint64_t customers, keys, left_out; /* in customers.map; with no room in it */
+    uint64_t customers, keys, left_out; /* in customers.map; with no room in it, or in a file of
+                                           usage */
     uint64_t upgrades, trials;          /* made; that ended */
     uint64_t lost;                      /* units: wr_usage_lost_units of all quotas */
+    uint64_t damaged;                   /* cells with a window that cannot be */
+    char damage[WR_FAULT_TEXT_MAX];     /* which is the first; "": none */
 };
 void wr_keeper_state(struct wr_keeper *keeper, struct wr_keeper_state *out);
 

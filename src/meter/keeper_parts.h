@@ -26,6 +26,7 @@ struct wr_keeper {
     bool roster_pending; /* config->roster is not applied */
     bool recount;        /* customers and keys are to be counted */
     bool left_out_said;
+    bool uncounted_said;
     bool plans_pending; /* it is to be said which plans of customers the policy has not */
     unsigned plans_said;
     int64_t scan_ns;      /* when all cells are to be looked at next */
@@ -73,6 +74,19 @@ void wr_keeper_trouble(struct wr_keeper *keeper, const struct wr_fault *fault, i
 
 /* All went well: said if it had not. */
 void wr_keeper_recovered(struct wr_keeper *keeper, int64_t now_ns);
+
+/* ---- keeper_files.c ------------------------------------------------------------------------- */
+
+/* Are files of usage older than the ledger? Then they are to be restored, after the map. */
+int wr_keeper_look_at_files(struct wr_keeper *keeper, struct wr_flush *flush);
+/* wr_flush_restore; said where the file was older. */
+int wr_keeper_restore_file(struct wr_keeper *keeper, struct wr_flush *flush, struct wr_kept *kept);
+
+/* What wr_flush_scan found, said and into the state. */
+void wr_keeper_say_damage(struct wr_keeper *keeper);
+
+/* Customers who have a record in the map, and no cell in every file of usage. */
+int wr_keeper_count_uncounted(struct wr_keeper *keeper, uint64_t *out);
 
 /* ---- keeper_left.c -------------------------------------------------------------------------- */
 

@@ -169,7 +169,7 @@ static int restore(struct wr_keeper *keeper, int64_t now_ns)
 
     set_flush(keeper, &flush, now_ns);
     for (size_t i = 0; result == 0 && (kept = wr_keeper_kept(keeper, i)) != NULL; i++)
-        result = wr_flush_restore(&flush, kept);
+        result = wr_keeper_restore_file(keeper, &flush, kept);
     return result;
 }
 
@@ -178,7 +178,7 @@ static bool is_restored(struct wr_keeper *keeper)
     const struct wr_kept *kept;
 
     for (size_t i = 0; (kept = wr_keeper_kept(keeper, i)) != NULL; i++)
-        if (!wr_usage_is_restored(kept->usage))
+        if (!wr_usage_is_restored(kept->usage) || kept->older)
             return false;
     return true;
 }
@@ -206,10 +206,15 @@ static void say_mirrored(struct wr_keeper *keeper)
  * comparison of all of it. */
 static int bring_up(struct wr_keeper *keeper, int64_t now_ns, bool starting)
 {
-    int result = keeper->mirrored || (starting && is_restored(keeper))
+    struct wr_flush flush;
+    int result;
+
+    set_flush(keeper, &flush, now_ns);
+    result = wr_keeper_look_at_files(keeper, &flush);
+    if (result == 0)
+        result = keeper->mirrored || (starting && is_restored(keeper))
                      ? wr_mirror_changes(&keeper->mirror, keeper->database)
                      : WEIR_EAGAIN;
-
     if (result == WEIR_EAGAIN) {
         keeper->mirror.left_out = 0;
         result = wr_mirror_all(&keeper->mirror, keeper->database, now_ns);
@@ -303,6 +308,7 @@ static int write_usage(struct wr_keeper *keeper, int64_t now_ns)
     }
     if (flush.stranger)
         keeper->mirrored = false; /* to be recovered */
+    wr_keeper_say_damage(keeper);
     (void)pthread_mutex_lock(&keeper->mutex);
     keeper->state.batches += flush.batches;
     keeper->state.rows += flush.rows;
@@ -330,7 +336,7 @@ static void count_waiting(struct wr_keeper *keeper, int64_t now_ns)
     keeper->wait_ns = now_ns + COUNT_EVERY_NS;
     for (size_t i = 0; (kept = wr_keeper_kept(keeper, i)) != NULL; i++)
         if (kept->usage != NULL)
-            waiting += wr_kept_waiting(kept);
+            waiting += wr_kept_waiting(kept, now_ns);
     (void)pthread_mutex_lock(&keeper->mutex);
     keeper->state.waiting = waiting;
     (void)pthread_mutex_unlock(&keeper->mutex);
@@ -339,15 +345,18 @@ static void count_waiting(struct wr_keeper *keeper, int64_t now_ns)
 static int count_customers(struct wr_keeper *keeper)
 {
     int64_t customers = 0, keys = 0;
+    uint64_t uncounted = 0;
     int result = 0;
 
     if (keeper->recount)
         result = wr_customers_count(keeper->database, &customers, &keys);
+    if (result == 0 && keeper->recount)
+        result = wr_keeper_count_uncounted(keeper, &uncounted);
     if (result == 0 && keeper->recount) {
         (void)pthread_mutex_lock(&keeper->mutex);
         keeper->state.customers = (uint64_t)customers;
         keeper->state.keys = (uint64_t)keys;
-        keeper->state.left_out = keeper->mirror.left_out;
+        keeper->state.left_out = keeper->mirror.left_out + uncounted;
         (void)pthread_mutex_unlock(&keeper->mutex);
         keeper->recount = false;
     }

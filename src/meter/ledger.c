@@ -171,6 +171,31 @@ int wr_ledger_begin(struct wr_ledger_batch *batch, struct wr_database *database,
     return result;
 }
 
+int wr_ledger_mark(struct wr_ledger_batch *batch, int64_t quota)
+{
+    sqlite3_stmt *statement = wr_database_statement(
+        batch->database, "INSERT INTO setting(name, value) VALUES('batch.' || ?1, ?2)"
+                         " ON CONFLICT DO UPDATE SET value = excluded.value");
+
+    if (statement == NULL)
+        return wr_database_fault(batch->database)->error;
+    (void)sqlite3_bind_int64(statement, 1, quota);
+    (void)sqlite3_bind_int64(statement, 2, batch->id);
+    return wr_database_run(batch->database, statement);
+}
+
+int wr_ledger_marked(struct wr_database *database, int64_t quota, int64_t *out)
+{
+    sqlite3_stmt *statement = wr_database_statement(
+        database, "SELECT CAST(value AS INTEGER) FROM setting WHERE name = 'batch.' || ?1");
+    int result;
+
+    if (statement != NULL)
+        (void)sqlite3_bind_int64(statement, 1, quota);
+    result = one_number(database, statement, out);
+    return result == WEIR_ENOENT ? 0 : result;
+}
+
 int wr_ledger_end(struct wr_ledger_batch *batch)
 {
     return wr_database_commit(batch->database);

@@ -50,6 +50,9 @@ int wr_ledger_begin(struct wr_ledger_batch *batch, struct wr_database *database,
                     int64_t now_ns);
 int wr_ledger_put(struct wr_ledger_batch *batch, const struct wr_ledger_entry *entry);
 int wr_ledger_end(struct wr_ledger_batch *batch);
+/* This batch is of |quota|: what wr_ledger_marked gives from its end on, 0 before the first. */
+int wr_ledger_mark(struct wr_ledger_batch *batch, int64_t quota);
+int wr_ledger_marked(struct wr_database *database, int64_t quota, int64_t *out);
 void wr_ledger_abandon(struct wr_ledger_batch *batch);
 
 /* Each row of |node| and |quota| with a window that begins on |since| or later, the older windows

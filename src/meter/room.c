@@ -1,29 +1,62 @@
-/* room.c - will who is put into the database find room in customers.map beside it?
+/* room.c - will who is put into the database find room in customers.map beside it, and in the files
+ * of usage?
  *
- * The map is of one size for its life; a customer or a key that it has no room for is obeyed by no
- * decision. So whoever would make one asks here first. Where there is no map yet, one is made as
- * large as the policy says. */
+ * These are of one size for their lives, and not all of one: who took away the map alone has one
+ * that is larger than they are. A customer or a key that the map has no room for is obeyed by no
+ * decision, and what a customer uses that has no cell is not in the ledger. So whoever would make
+ * one asks here first; the smallest counts, also where it is of a quota that the policy has no more
+ * and may have again. Where there is no file yet, one is made as large as the policy says. */
+#include <dirent.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "meter/customers_parts.h"
 #include "meter/schema.h"
+#include "store/usage.h"
 
-#define WHAT_TO_DO                                                                           \
-    "raise customers.room, end weir serve, remove customers.map and the files *.usage, and " \
-    "start it: they are made anew from the database"
+/* The folder of |database| and a slash at its end, or nothing. */
+static void folder_of(const struct wr_database *database, char *out, size_t size)
+{
+    const char *file = wr_database_path(database), *slash = strrchr(file, '/');
+
+    (void)snprintf(out, size, "%.*s", slash != NULL ? (int)(slash - file) + 1 : 0, file);
+}
 
 /* NULL: there is none, or none that can be read. */
 static struct wr_customers *open_map(const struct wr_database *database)
 {
-    char path[4096 + 16];
+    char folder[4096], path[4096 + 16];
     const struct wr_customers_options options = {.path = path, .must_exist = true};
-    const char *file = wr_database_path(database), *slash = strrchr(file, '/');
     struct wr_customers *map;
 
-    (void)snprintf(path, sizeof path, "%.*s%s", slash != NULL ? (int)(slash - file) + 1 : 0, file,
-                   WR_CUSTOMERS_NAME);
+    folder_of(database, folder, sizeof folder);
+    (void)snprintf(path, sizeof path, "%s%s", folder, WR_CUSTOMERS_NAME);
     return wr_customers_open(&map, &options, NULL) == 0 ? map : NULL;
+}
+
+/* |room|, or that of the smallest file of usage. */
+static uint32_t cells_of(const struct wr_database *database, uint32_t room)
+{
+    char folder[4096], path[4096 + sizeof((struct dirent *)NULL)->d_name];
+    size_t suffix = strlen(WR_USAGE_SUFFIX);
+    const struct dirent *entry;
+    DIR *directory;
+
+    folder_of(database, folder, sizeof folder);
+    directory = opendir(folder[0] != '\0' ? folder : ".");
+    while (directory != NULL && (entry = readdir(directory)) != NULL) {
+        size_t len = strlen(entry->d_name);
+        uint32_t is;
+        if (len <= suffix || strcmp(entry->d_name + len - suffix, WR_USAGE_SUFFIX) != 0)
+            continue;
+        (void)snprintf(path, sizeof path, "%s%s", folder, entry->d_name);
+        is = wr_usage_room_at(path);
+        if (is > 0 && is < room)
+            room = is;
+    }
+    if (directory != NULL)
+        (void)closedir(directory);
+    return room;
 }
 
 uint32_t wr_customers_room_for(const struct wr_database *database, uint32_t room)
@@ -33,20 +66,22 @@ uint32_t wr_customers_room_for(const struct wr_database *database, uint32_t room
     if (map != NULL && wr_customers_room(map) < room)
         room = wr_customers_room(map);
     wr_customers_close(map);
-    return room;
+    return cells_of(database, room);
 }
 
 int wr_room_refuse_customer(struct wr_database *database, uint32_t room)
 {
     return wr_database_refuse(database, WEIR_EFULL,
-                              "no room for another customer, there is room for %u: " WHAT_TO_DO,
+                              "no room for another customer, there is room for %u: " WR_MORE_ROOM,
                               room);
 }
 
 static int refuse_place(struct wr_database *database, const struct wr_customer *customer)
 {
-    return wr_database_refuse(database, WEIR_EFULL, "%s has no place in customers.map: " WHAT_TO_DO,
-                              customer->name);
+    return wr_database_refuse(
+        database, WEIR_EFULL,
+        "%s has no place in customers.map, or no cell in a file of usage: " WR_MORE_ROOM,
+        customer->name);
 }
 
 int wr_room_for_customer(struct wr_database *database, const struct wr_customer *customer)
@@ -55,6 +90,7 @@ int wr_room_for_customer(struct wr_database *database, const struct wr_customer 
     bool has_place = map == NULL || customer->number < wr_customers_room(map);
 
     wr_customers_close(map);
+    has_place = has_place && customer->number < cells_of(database, UINT32_MAX);
     return has_place ? 0 : refuse_place(database, customer);
 }
 
@@ -71,11 +107,11 @@ int wr_room_for_key(struct wr_database *database, int64_t customer,
     result = wr_customer_get(database, customer, &owner);
     if (result == 0)
         result = wr_customers_count(database, &customers, &keys);
-    if (result == 0 && owner.number >= wr_customers_room(map))
+    if (result == 0 && owner.number >= cells_of(database, wr_customers_room(map)))
         result = refuse_place(database, &owner);
     else if (result == 0 &&
              (keys >= (int64_t)wr_customers_key_room(map) || !wr_customers_key_fits(map, digest)))
-        result = wr_database_refuse(database, WEIR_EFULL, "no room for another key: " WHAT_TO_DO);
+        result = wr_database_refuse(database, WEIR_EFULL, "no room for another key: " WR_MORE_ROOM);
     wr_customers_close(map);
     return result;
 }

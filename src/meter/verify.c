@@ -6,6 +6,8 @@
 
 #include <sqlite3.h>
 
+#include "algo/civil.h"
+#include "base/units.h"
 #include "meter/report.h"
 #include "store/customers.h"
 #include "store/usage.h"
@@ -18,6 +20,7 @@ struct verify {
     const char *directory;
     struct wr_customers *map;
     int64_t node;
+    int32_t today;
 };
 
 static void complain(struct verify *verify, const char *format, ...)
@@ -32,6 +35,22 @@ static void complain(struct verify *verify, const char *format, ...)
     va_end(list);
     verify->out->wrong++;
     verify->say(verify->context, text);
+}
+
+/* A day as people write it. */
+struct date {
+    char text[24];
+};
+
+static struct date date_of(int32_t day)
+{
+    unsigned month, day_of_month;
+    struct date date;
+    int year;
+
+    wr_civil_date(day, &year, &month, &day_of_month);
+    (void)snprintf(date.text, sizeof date.text, "%d-%02u-%02u", year, month, day_of_month);
+    return date;
 }
 
 /* ---- in itself ------------------------------------------------------------------------------ */
@@ -82,10 +101,10 @@ static int check_days(struct verify *verify)
     int result;
 
     while ((result = wr_database_step(verify->database, statement)) == 1)
-        complain(verify, "%s, %s, window of day %lld: %lld used, its days add up to %lld",
+        complain(verify, "%s, %s, window of %s: %lld used, its days add up to %lld",
                  (const char *)sqlite3_column_text(statement, 0),
                  (const char *)sqlite3_column_text(statement, 1),
-                 (long long)sqlite3_column_int64(statement, 2),
+                 date_of((int32_t)sqlite3_column_int64(statement, 2)).text,
                  (long long)sqlite3_column_int64(statement, 3),
                  (long long)sqlite3_column_int64(statement, 4));
     return result;
@@ -216,29 +235,69 @@ static int read_row(struct verify *verify, int64_t quota, int64_t customer, int3
     return 0;
 }
 
+/* Whose the cell is: by name, or where the database does not know him, by his id. */
+static int name_of(struct verify *verify, int64_t id, char out[WR_CUSTOMER_NAME_MAX + 1])
+{
+    struct wr_customer customer;
+    int result = wr_customer_get(verify->database, id, &customer);
+
+    if (result == 0)
+        (void)snprintf(out, WR_CUSTOMER_NAME_MAX + 1, "%s", customer.name);
+    else
+        (void)snprintf(out, WR_CUSTOMER_NAME_MAX + 1, "customer %016" PRIx64, (uint64_t)id);
+    return result == WEIR_ENOENT ? 0 : result;
+}
+
+struct place {
+    const struct wr_report_quota *quota;
+    const struct wr_usage *usage;
+    uint32_t number;
+    int64_t customer;
+};
+
+static int check_window(struct verify *verify, const struct place *at,
+                        const struct wr_usage_window *window)
+{
+    char name[WR_CUSTOMER_NAME_MAX + 1];
+    int64_t row[2] = {0, 0};
+    bool can_be = wr_usage_can_begin(at->usage, window->day, verify->today);
+    int result = can_be ? read_row(verify, at->quota->id, at->customer, window->day, row) : 0;
+
+    if (result != 0 ||
+        (can_be && (uint64_t)row[0] == window->units && (uint64_t)row[1] == window->over))
+        return result;
+    result = name_of(verify, at->customer, name);
+    if (result == 0 && can_be)
+        complain(verify,
+                 "%s, %s, window of %s: the cell has %" PRIu64 " used and %" PRIu64
+                 " over, the ledger %" PRId64 " and %" PRId64,
+                 name, at->quota->name, date_of(window->day).text, window->units, window->over,
+                 row[0], row[1]);
+    else if (result == 0)
+        complain(verify,
+                 "%s, %s: cell %u of its file of usage has a window of %s, which cannot be: it is "
+                 "damaged, or the clock was far from right",
+                 name, at->quota->name, at->number, date_of(window->day).text);
+    return result;
+}
+
 static int check_cell(struct verify *verify, const struct wr_report_quota *quota,
                       const struct wr_usage *usage, uint32_t number)
 {
     struct wr_usage_window window[WR_USAGE_WINDOWS];
     unsigned count = wr_usage_read(usage, number, window);
+    struct place at = {quota, usage, number, 0};
     struct wr_customer_record record;
-    int64_t row[2];
     int result = 0;
 
     if (!wr_customers_get(verify->map, number, &record))
         return 0; /* one who ended: he has no record to be found by */
+    at.customer = record.id;
     for (unsigned i = 0; result == 0 && i < count; i++) {
-        result = read_row(verify, quota->id, record.id, window[i].day, row);
         verify->out->windows++;
         verify->out->used += window[i].units;
         verify->out->over += window[i].over;
-        if (result == 0 &&
-            ((uint64_t)row[0] != window[i].units || (uint64_t)row[1] != window[i].over))
-            complain(verify,
-                     "customer %016" PRIx64 ", %s, window of day %d: the cell has %" PRIu64
-                     " used and %" PRIu64 " over, the ledger %" PRId64 " and %" PRId64,
-                     (uint64_t)record.id, quota->name, window[i].day, window[i].units,
-                     window[i].over, row[0], row[1]);
+        result = check_window(verify, &at, &window[i]);
     }
     return result;
 }
@@ -257,20 +316,36 @@ static bool collect(void *context, const struct wr_report_quota *quota)
     return true;
 }
 
-/* A quota that has no file any more, or one of other windows, has nothing to be compared with. */
+/* A file that is there and cannot be read. */
+static void unread(struct verify *verify, const char *file, const struct wr_diag *diag, int result)
+{
+    complain(verify, "%s: it cannot be compared: it %s", file,
+             diag->kept > 0 ? diag->items[0].text : weir_strerror(result));
+}
+
+/* A quota that has no file any more has nothing to be compared with; nor has one of the same name
+ * whose windows are not those of the file: what it counts now is another. */
 static int check_quota(struct verify *verify, const struct wr_report_quota *quota)
 {
     char path[4096];
     const struct wr_usage_options options = {
-        .path = path, .name = quota->name, .per = quota->per, .must_exist = true};
+        .path = path, .name = quota->name, .per = WR_USAGE_PER_ANY, .must_exist = true};
     struct wr_usage *usage;
     uint32_t at = 0, number;
-    int result = 0;
+    struct wr_diag diag;
+    int result;
 
-    (void)snprintf(path, sizeof path, "%s/%s.usage", verify->directory, quota->name);
-    if (wr_usage_open(&usage, &options, NULL) != 0)
+    (void)snprintf(path, sizeof path, "%s/%s" WR_USAGE_SUFFIX, verify->directory, quota->name);
+    wr_diag_init(&diag, NULL);
+    result = wr_usage_open(&usage, &options, &diag);
+    if (result == WEIR_ENOENT)
         return 0;
-    while (result == 0 && wr_usage_known_next(usage, &at, &number)) {
+    if (result != 0) {
+        unread(verify, path + strlen(verify->directory) + 1, &diag, result);
+        return 0;
+    }
+    while (wr_usage_per(usage) == quota->per && result == 0 &&
+           wr_usage_known_next(usage, &at, &number)) {
         verify->out->customers++;
         result = check_cell(verify, quota, usage, number);
     }
@@ -290,20 +365,30 @@ static int find_node(struct verify *verify)
     return result;
 }
 
-int wr_verify_cells(struct wr_database *database, const char *directory, struct wr_verify *out,
-                    wr_verify_say_fn *say, void *context)
+int wr_verify_cells(struct wr_database *database, const char *directory, int64_t now_ns,
+                    struct wr_verify *out, wr_verify_say_fn *say, void *context)
 {
-    struct verify verify = {
-        .database = database, .out = out, .say = say, .context = context, .directory = directory};
+    struct verify verify = {.database = database,
+                            .out = out,
+                            .say = say,
+                            .context = context,
+                            .directory = directory,
+                            .today = (int32_t)(now_ns / WR_NS_PER_DAY)};
+    struct wr_diag diag;
     char path[4096];
     const struct wr_customers_options options = {.path = path, .must_exist = true};
     struct quotas quotas = {.count = 0};
     int result;
 
     (void)snprintf(path, sizeof path, "%s/customers.map", directory);
-    result = wr_customers_open(&verify.map, &options, NULL);
-    if (result != 0)
+    wr_diag_init(&diag, NULL);
+    result = wr_customers_open(&verify.map, &options, &diag);
+    if (result == WEIR_ENOENT)
         return result;
+    if (result != 0) {
+        unread(&verify, WR_CUSTOMERS_NAME, &diag, result);
+        return 0;
+    }
     result = find_node(&verify);
     if (result == 0)
         result = wr_report_quotas(database, collect, &quotas);

@@ -6,7 +6,8 @@
  *
  * A kill of any process loses nothing, as the pages of a shared mapping are the kernel's. A power
  * loss may lose what lay in them, wholly or in part, and cannot be told from the file: so it says
- * in which boot of the machine it was last brought up to the ledger. */
+ * in which boot of the machine it was last brought up to the ledger. Nor can an older copy that
+ * somebody puts back: so it says how far the ledger was. */
 #include "store/usage.h"
 
 #include <fcntl.h>
@@ -14,6 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/units.h"
 #include "store/usage_file.h"
 
 /* ---- the file ------------------------------------------------------------------------------ */
@@ -49,11 +51,43 @@ static bool fill(struct wr_mapped_header *header, const void *context)
     return true;
 }
 
+/* The name in the header as text; one that is damaged is none. */
+static void read_name(const struct wr_usage_header *h, char out[WR_USAGE_NAME_BYTES + 1])
+{
+    memcpy(out, h->name, WR_USAGE_NAME_BYTES);
+    out[WR_USAGE_NAME_BYTES] = '\0';
+    for (const char *at = out; *at != '\0'; at++)
+        if (*at < ' ' || *at > '~') {
+            memcpy(out, "?", 2);
+            return;
+        }
+}
+
+/* What is counted belongs to the quota that it was counted for: not to one whose file somebody gave
+ * this one's name. */
+static int check_name(const struct wr_usage_header *h, const char *expected, struct wr_diag *diag)
+{
+    char name[WR_USAGE_NAME_BYTES + 1];
+
+    if (strncmp(h->name, expected, sizeof h->name) == 0)
+        return 0;
+    read_name(h, name);
+    wr_diag_add(
+        diag, WR_ERROR, 0, 0,
+        "has what was counted of the quota \"%s\", and the name of the file of \"%s\"; stop "
+        "weir and give it its own name again (%s" WR_USAGE_SUFFIX ")",
+        name, expected, name);
+    return WEIR_EFORMAT;
+}
+
 static int check(const struct wr_mapped_header *header, const void *context, struct wr_diag *diag)
 {
     const struct wr_usage_options *options = context;
     const struct wr_usage_header *h = (const struct wr_usage_header *)(const void *)header;
+    int rc = check_name(h, options->name, diag);
 
+    if (rc != 0)
+        return rc;
     if (h->per != options->per && options->per != WR_USAGE_PER_ANY) {
         wr_diag_add(
             diag, WR_ERROR, 0, 0,
@@ -122,6 +156,17 @@ uint32_t wr_usage_room(const struct wr_usage *usage)
     return usage->room;
 }
 
+uint32_t wr_usage_room_at(const char *path)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    struct wr_mapped_header header;
+    bool good = fd >= 0 && pread(fd, &header, sizeof header, 0) == (ssize_t)sizeof header;
+
+    if (fd >= 0)
+        (void)close(fd);
+    return good && memcmp(header.magic, WR_USAGE_MAGIC, sizeof header.magic) == 0 ? header.room : 0;
+}
+
 uint8_t wr_usage_per(const struct wr_usage *usage)
 {
     return (uint8_t)usage->header->per;
@@ -135,6 +180,16 @@ uint64_t wr_usage_bytes(const struct wr_usage *usage)
 uint64_t wr_usage_lost_units(const struct wr_usage *usage)
 {
     return WR_LOAD(&usage->header->lost_units);
+}
+
+uint64_t wr_usage_batch(const struct wr_usage *usage)
+{
+    return WR_LOAD(&usage->header->batch);
+}
+
+void wr_usage_set_batch(struct wr_usage *usage, uint64_t batch)
+{
+    WR_STORE(&usage->header->batch, batch);
 }
 
 void wr_usage_set_flushed(struct wr_usage *usage, int32_t day)
@@ -212,16 +267,32 @@ bool wr_usage_known_next(const struct wr_usage *usage, uint32_t *at, uint32_t *n
     return wr_mapped_next_bit(usage->known, usage->room, false, at, number);
 }
 
-void wr_usage_raise(struct wr_usage *usage, uint32_t number, const struct wr_usage_window *window)
+/* Days that a window may begin before the file was made: what the ledger has put back into a new
+ * one, months as well. And after today: clocks are set back. */
+#define DAYS_BEFORE 400
+#define DAYS_AHEAD 32
+#define DAYS_UNKNOWN 3653
+
+bool wr_usage_can_begin(const struct wr_usage *usage, int32_t day, int32_t today)
+{
+    int64_t made = usage->mapped.header->created_ns / WR_NS_PER_DAY;
+
+    if (made > today) /* so it says, or so the clock does: one of them is wrong */
+        made = today - DAYS_UNKNOWN;
+    return day <= today + DAYS_AHEAD && day >= made - DAYS_BEFORE;
+}
+
+void wr_usage_raise(struct wr_usage *usage, uint32_t number, const struct wr_usage_window *window,
+                    int32_t today)
 {
     uint64_t units = wr_min_u64(window->units, WR_USAGE_UNITS_MAX);
     struct wr_usage_view view;
     uint64_t used, over;
 
     while (wr_usage_find(usage, number, window->day, &view)) {
-        uint64_t given_way = view.was_used >> WR_USAGE_UNIT_BITS;
-        if (view.used == 0 && view.was_used != 0 &&
-            given_way > ((uint64_t)window->day & WR_USAGE_DAY_MASK))
+        int32_t given_way = (int32_t)(view.was_used >> WR_USAGE_UNIT_BITS);
+        if (view.used == 0 && view.was_used != 0 && given_way > window->day &&
+            wr_usage_can_begin(usage, given_way, today))
             return;
         used = wr_max_u64(view.used & WR_USAGE_UNITS_MAX, units);
         over = wr_max_u64(view.over, window->over);

@@ -32,7 +32,7 @@ struct wr_usage_options {
     uint32_t room;    /* of a new file: that of customers.map; one that is there is used as it is,
                          with a warning where this is larger */
     uint8_t per;      /* what windows are, opaque: a file with other ones is refused, unless this
-                         is WR_USAGE_PER_ANY of one that must exist */
+                         is WR_USAGE_PER_ANY of one that must exist; so is one of another name */
     bool must_exist;
 };
 
@@ -42,6 +42,8 @@ int wr_usage_open(struct wr_usage **out, const struct wr_usage_options *options,
 void wr_usage_close(struct wr_usage *usage); /* NULL is allowed */
 
 uint32_t wr_usage_room(const struct wr_usage *usage);
+/* That of the file at |path|, which need not be opened for it. 0: it cannot be told. */
+uint32_t wr_usage_room_at(const char *path);
 uint8_t wr_usage_per(const struct wr_usage *usage);
 uint64_t wr_usage_bytes(const struct wr_usage *usage);
 
@@ -92,14 +94,25 @@ void wr_usage_mark(struct wr_usage *usage, uint32_t number);
 /* The next cell that was ever counted in, changed or not. */
 bool wr_usage_known_next(const struct wr_usage *usage, uint32_t *at, uint32_t *number);
 
+/* Can a window begin on |day|, as of |today| (days since 1970, UTC)? Not long before the file was
+ * made, nor far from now in the future: such a cell is damaged, or a clock was far from right when
+ * it was counted in. What it says is nobody's use. */
+bool wr_usage_can_begin(const struct wr_usage *usage, int32_t day, int32_t today);
+
 /* The cell has used at least so much in that window: from the ledger into a cell that a power loss
- * has emptied. The window takes the place of an older one only. */
-void wr_usage_raise(struct wr_usage *usage, uint32_t number, const struct wr_usage_window *window);
+ * has emptied. The window takes the place of an older one only, or of one that cannot be. */
+void wr_usage_raise(struct wr_usage *usage, uint32_t number, const struct wr_usage_window *window,
+                    int32_t today);
 
 /* Was the file last brought up to the ledger in this boot of the machine? Otherwise it is new, or a
  * power loss may have taken what was not written: raise, then say so. */
 bool wr_usage_is_restored(const struct wr_usage *usage);
 void wr_usage_set_restored(struct wr_usage *usage);
+
+/* The last batch of the ledger that was to be written out of this file; set before it is committed,
+ * so that a file whose number is below the ledger's is an older copy. */
+uint64_t wr_usage_batch(const struct wr_usage *usage);
+void wr_usage_set_batch(struct wr_usage *usage, uint64_t batch);
 
 /* All that was counted before |day| (days since 1970, UTC) is in the ledger: after a pass over the
  * dirty cells of which nothing failed. */

@@ -90,14 +90,17 @@ bool wr_usage_find(const struct wr_usage *usage, uint32_t number, int32_t day,
     return true;
 }
 
-/* A window gives way to another one. It ended when the next one in its cell began, at the latest a
- * day after that somewhere on earth; is the ledger so far? */
+/* A window gives way to the one of |by|. It ended when the next one in its cell began, at the
+ * latest a day after that somewhere on earth; is the ledger so far? One that cannot be was no use.
+ */
 static __attribute__((noinline)) void note_lost(struct wr_usage *usage, uint32_t number,
-                                                const struct wr_usage_view *view)
+                                                const struct wr_usage_view *view, int32_t by)
 {
     uint64_t day = view->was_used >> WR_USAGE_UNIT_BITS, next = UINT64_MAX;
     uint64_t flushed = WR_LOAD(&usage->header->flushed_day);
 
+    if (!wr_usage_can_begin(usage, (int32_t)day, by))
+        return;
     for (unsigned i = 0; i < WR_USAGE_WINDOWS; i++) {
         uint64_t other = WR_LOAD(&usage->cells[number].window[i].word) >> WR_USAGE_UNIT_BITS;
         if (other > day)
@@ -121,6 +124,6 @@ bool wr_usage_put(struct wr_usage *usage, uint32_t number, const struct wr_usage
     WR_CRASH_POINT("usage: counted");
     wr_mapped_set_bit(usage->dirty, number);
     if (begins && view->was_used != 0)
-        note_lost(usage, number, view);
+        note_lost(usage, number, view, (int32_t)(used >> WR_USAGE_UNIT_BITS));
     return true;
 }

@@ -22,11 +22,12 @@
 
 struct wr_usage_header {
     struct wr_mapped_header mapped;
-    char name[WR_USAGE_NAME_BYTES]; /* of the quota, padded with zeros; for people */
+    char name[WR_USAGE_NAME_BYTES]; /* of the quota, padded with zeros */
     uint64_t per;                   /* what windows are */
     uint64_t lost_units;
     uint64_t flushed_day; /* all before it is in the ledger; 0: nothing is known */
     char restored_boot[WR_USAGE_BOOT_BYTES]; /* text of the kernel's boot_id */
+    uint64_t batch;                          /* of the ledger: written since, or about to be */
 };
 
 /* cell: four windows, in no order

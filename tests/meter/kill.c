@@ -241,7 +241,7 @@ static void nothing_is_lost(void **state)
     compare(database, "daily", shared->daily);
     compare(database, "monthly", shared->monthly);
     assert_int_equal(wr_verify_database(database, &verify, complain, NULL), 0);
-    assert_int_equal(wr_verify_cells(database, test_folder, &verify, complain, NULL), 0);
+    assert_int_equal(wr_verify_cells(database, test_folder, NOW, &verify, complain, NULL), 0);
     assert_int_equal(verify.wrong, 0);
     assert_true(verify.used > 0);
     print_message("%llu units, %llu of %u daemons were ready\n",

@@ -101,9 +101,9 @@ static void what_fails_is_said_again(void **state)
     assert_int_equal(wr_database_begin(database), 0); /* no batch can begin */
     assert_true(wr_flush_changes(&flush, &kept, 10) < 0);
     wr_database_rollback(database);
-    assert_int_equal(wr_kept_waiting(&kept), 1);
+    assert_int_equal(wr_kept_waiting(&kept, NOW), 1);
     assert_int_equal(wr_flush_changes(&flush, &kept, 10), 0);
-    assert_int_equal(wr_kept_waiting(&kept), 0);
+    assert_int_equal(wr_kept_waiting(&kept, NOW), 0);
     assert_int_equal(ask(database, "SELECT used FROM usage"), 5);
 }
 
@@ -141,15 +141,53 @@ static void verifies_cells(void **state)
     charge(kept.usage, acme.number, TODAY - 13, 5, 1);
     pass(keeper);
     wr_keeper_stop(keeper);
-    assert_int_equal(wr_verify_cells(database, test_folder, &verify, keep, NULL), 0);
+    assert_int_equal(wr_verify_cells(database, test_folder, NOW, &verify, keep, NULL), 0);
     assert_int_equal(verify.wrong, 0);
     assert_int_equal(verify.windows, 1);
     assert_int_equal(verify.used, 5);
     assert_int_equal(verify.over, 1);
     charge(kept.usage, acme.number, TODAY - 13, 2, 0);
-    assert_int_equal(wr_verify_cells(database, test_folder, &verify, keep, NULL), 0);
+    assert_int_equal(wr_verify_cells(database, test_folder, NOW, &verify, keep, NULL), 0);
     assert_int_equal(verify.wrong, 1);
-    assert_non_null(strstr(complaint, "the cell has 7 used and 1 over, the ledger 5 and 1"));
+    assert_string_equal(complaint, "acme, monthly, window of 2023-11-01: the cell has 7 used and 1 "
+                                   "over, the ledger 5 and 1");
+    charge(kept.usage, acme.number, TODAY - 13, -2, 0);
+    charge(kept.usage, acme.number, 33, 9, 0);
+    assert_int_equal(wr_verify_cells(database, test_folder, NOW, &verify, keep, NULL), 0);
+    assert_int_equal(verify.wrong, 2);
+    assert_string_equal(complaint, "acme, monthly: cell 0 of its file of usage has a window of "
+                                   "1970-02-03, which cannot be: it is damaged, or the clock was "
+                                   "far from right");
+}
+
+/* What cannot be read is not sound, and is named; what is not there says nothing. */
+static void verifies_files(void **state)
+{
+    struct wr_verify verify = {0};
+
+    (void)state;
+    wr_keeper_stop(start_keeper());
+    assert_int_equal(wr_verify_cells(database, test_folder, NOW, &verify, keep, NULL), 0);
+    assert_int_equal(verify.wrong, 0);
+    in_the_folder("mv monthly.usage x && cp daily.usage monthly.usage");
+    assert_int_equal(wr_verify_cells(database, test_folder, NOW, &verify, keep, NULL), 0);
+    assert_int_equal(verify.wrong, 1);
+    assert_non_null(strstr(complaint,
+                           "monthly.usage: it cannot be compared: it has what was counted "
+                           "of the quota \"daily\""));
+    in_the_folder("mv x monthly.usage && : > daily.usage");
+    assert_int_equal(wr_verify_cells(database, test_folder, NOW, &verify, keep, NULL), 0);
+    assert_int_equal(verify.wrong, 2);
+    assert_non_null(strstr(complaint,
+                           "daily.usage: it cannot be compared: it is not a file of usage: "
+                           "only 0 bytes long"));
+    in_the_folder("rm daily.usage && : > customers.map");
+    assert_int_equal(wr_verify_cells(database, test_folder, NOW, &verify, keep, NULL), 0);
+    assert_int_equal(verify.wrong, 3);
+    assert_non_null(strstr(complaint, "customers.map: it cannot be compared: it is not a file of "
+                                      "customers"));
+    in_the_folder("rm customers.map");
+    assert_int_equal(wr_verify_cells(database, test_folder, NOW, &verify, keep, NULL), WEIR_ENOENT);
 }
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
@@ -157,8 +195,13 @@ static void verifies_cells(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(days_are_within_the_window), TEST(of_one_who_ended),  TEST(of_nobody),
-        TEST(what_fails_is_said_again),   TEST(more_than_a_batch), TEST(verifies_cells),
+        TEST(days_are_within_the_window),
+        TEST(of_one_who_ended),
+        TEST(of_nobody),
+        TEST(what_fails_is_said_again),
+        TEST(more_than_a_batch),
+        TEST(verifies_cells),
+        TEST(verifies_files),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,24 +6,6 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
-static int set_up(void **state)
-{
-    said.text[0] = '\0';
-    test_clock_ns = NOW;
-    return make_folder(state);
-}
-
-static struct wr_customer with_key(struct wr_database *database, const char *name,
-                                   const char *value)
-{
-    struct wr_customer customer = make_customer(database, name, "free");
-
-    assert_int_equal(
-        wr_customer_add_key(database, customer.id, slice("api_key"), slice(value), &somebody, NULL),
-        0);
-    return customer;
-}
-
 static void people_reach_the_map(void **state)
 {
     struct wr_keeper *keeper = start_keeper();
@@ -199,33 +181,6 @@ static void one_writer(void **state)
     wr_keeper_stop(second);
     wr_usage_close(daily);
     wr_database_close(database);
-}
-
-static void in_the_folder(const char *command)
-{
-    char line[1000];
-
-    (void)snprintf(line, sizeof line, "cd '%s' && %s", test_folder, command);
-    assert_int_equal(system(line), 0);
-}
-
-/* A customer with some usage, all of it written, and the keeper ended. */
-static uint32_t some_history(void)
-{
-    struct wr_keeper *keeper = start_keeper();
-    struct wr_database *database = open_database();
-    struct wr_usage *daily = open_usage_file("daily", WR_PER_DAY);
-    uint32_t number;
-
-    (void)with_key(database, "globex", "k-globex");
-    number = with_key(database, "acme", "k-acme").number;
-    pass(keeper);
-    charge(daily, number, TODAY, 42, 2);
-    wr_keeper_stop(keeper);
-    wr_usage_close(daily);
-    wr_database_close(database);
-    said.text[0] = '\0';
-    return number;
 }
 
 /* The database is not there any more: nobody makes a new one in silence; when one is made, it has
@@ -574,7 +529,7 @@ static void another_policy(void **state)
     wr_database_close(database);
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, remove_folder)
+#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up_keeping, remove_folder)
 
 int main(void)
 {
@@ -589,6 +544,7 @@ int main(void)
         TEST(corrupt),
         TEST(full),
         TEST(restores),
+
         TEST(restores_all),
         TEST(of_other_windows),
         TEST(from_a_file),

@@ -55,6 +55,8 @@ static const char *const test_plans[] = {"free", "pro"};
 static const char *const test_identities[] = {"api_key", "user"};
 static const struct wr_roster_names test_names = {test_plans, 2, test_identities, 2};
 
+static uint32_t test_room = ROOM; /* of the policy */
+
 /* Quotas "daily" and "monthly", in UTC. Where a file customers.yaml is there, it is read. */
 static inline struct wr_keeper_config *make_config(void)
 {
@@ -63,7 +65,7 @@ static inline struct wr_keeper_config *make_config(void)
 
     assert_non_null(config);
     (void)snprintf(config->directory, sizeof config->directory, "%s", test_folder);
-    config->room = ROOM;
+    config->room = test_room;
     config->flush_ns = 20 * WR_NS_PER_MS;
     config->plan_count = 2;
     (void)snprintf(config->plan[0], sizeof config->plan[0], "free");
@@ -195,6 +197,54 @@ static inline int64_t who_is(const struct wr_customers *map, const char *identit
 
     wr_key_digest(slice(identity), slice(value), digest);
     return wr_customers_key_get(map, digest, &number) ? (int64_t)number : -1;
+}
+
+/* ---- a life before ----------------------------------------------------------------------------
+ */
+
+static inline int set_up_keeping(void **state)
+{
+    said.text[0] = '\0';
+    test_clock_ns = NOW;
+    return make_folder(state);
+}
+
+static inline struct wr_customer with_key(struct wr_database *database, const char *name,
+                                          const char *value)
+{
+    struct wr_customer customer = make_customer(database, name, "free");
+
+    assert_int_equal(
+        wr_customer_add_key(database, customer.id, slice("api_key"), slice(value), &somebody, NULL),
+        0);
+    return customer;
+}
+
+static inline void in_the_folder(const char *command)
+{
+    char line[1000];
+
+    (void)snprintf(line, sizeof line, "cd '%s' && %s", test_folder, command);
+    assert_int_equal(system(line), 0);
+}
+
+/* A customer with some usage, all of it written, and the keeper ended. */
+static inline uint32_t some_history(void)
+{
+    struct wr_keeper *keeper = start_keeper();
+    struct wr_database *database = open_database();
+    struct wr_usage *daily = open_usage_file("daily", WR_PER_DAY);
+    uint32_t number;
+
+    (void)with_key(database, "globex", "k-globex");
+    number = with_key(database, "acme", "k-acme").number;
+    pass(keeper);
+    charge(daily, number, TODAY, 42, 2);
+    wr_keeper_stop(keeper);
+    wr_usage_close(daily);
+    wr_database_close(database);
+    said.text[0] = '\0';
+    return number;
 }
 
 #endif

@@ -30,7 +30,7 @@ static int tear_down(void **state)
     return remove_folder(state);
 }
 
-static struct wr_customer with_key(const char *name, const char *value)
+static struct wr_customer add_with_key(const char *name, const char *value)
 {
     struct wr_customer customer = make_customer(database, name, "free");
 
@@ -46,7 +46,7 @@ static void by_changes(void **state)
     assert_int_equal(wr_mirror_changes(&mirror, database), WEIR_EAGAIN); /* a new map */
     assert_int_equal(wr_mirror_all(&mirror, database, NOW), 0);
     assert_true(wr_customers_mark(mirror.map) == 1);
-    (void)with_key("acme", "a");
+    (void)add_with_key("acme", "a");
     assert_int_equal(who_is(mirror.map, "user", "a"), -1);
     assert_int_equal(wr_mirror_changes(&mirror, database), 0);
     assert_int_equal(who_is(mirror.map, "user", "a"), 0);
@@ -64,8 +64,8 @@ static void a_key_moves(void **state)
     struct wr_customer acme, globex;
 
     (void)state;
-    acme = with_key("acme", "a");
-    globex = with_key("globex", "g");
+    acme = add_with_key("acme", "a");
+    globex = add_with_key("globex", "g");
     assert_int_equal(wr_mirror_all(&mirror, database, NOW), 0);
     wr_key_digest(slice("user"), slice("g"), digest);
     assert_int_equal(wr_customer_revoke_key(database, digest, &somebody), 0);
@@ -86,7 +86,7 @@ static void stale_keys_go(void **state)
     unsigned char digest[WR_CUSTOMER_DIGEST_BYTES];
 
     (void)state;
-    (void)with_key("acme", "a");
+    (void)add_with_key("acme", "a");
     assert_int_equal(wr_mirror_all(&mirror, database, NOW), 0);
     wr_key_digest(slice("user"), slice("stale"), digest);
     assert_int_equal(wr_customers_key_set(mirror.map, digest, 0), 0);
@@ -98,7 +98,7 @@ static void stale_keys_go(void **state)
 static void behind_the_map(void **state)
 {
     (void)state;
-    (void)with_key("acme", "a");
+    (void)add_with_key("acme", "a");
     assert_int_equal(wr_mirror_all(&mirror, database, NOW), 0);
     assert_int_equal(wr_customers_set_mark(mirror.map, 100), 0); /* an older copy of the database */
     assert_int_equal(wr_mirror_changes(&mirror, database), WEIR_EAGAIN);
@@ -112,7 +112,7 @@ static void wishes(void **state)
     struct wr_customer_record record;
 
     (void)state;
-    acme = with_key("acme", "a");
+    acme = add_with_key("acme", "a");
     assert_int_equal(wr_mirror_all(&mirror, database, NOW), 0);
     wr_customers_want(mirror.map, 0, 0, NOW);
     change.suspended = 1;
@@ -134,7 +134,7 @@ static void a_wish_is_not_lost(void **state)
     uint32_t at = 0, number;
 
     (void)state;
-    (void)with_key("acme", "a");
+    (void)add_with_key("acme", "a");
     assert_int_equal(wr_mirror_all(&mirror, database, NOW), 0);
     wr_customers_want(mirror.map, 0, 0, NOW);
     assert_true(wr_customers_wanting_next(mirror.map, &at, &number));
@@ -181,8 +181,8 @@ static void too_many_customers(void **state)
     char command[512];
 
     (void)state;
-    (void)with_key("acme", "a");
-    (void)with_key("globex", "g");
+    (void)add_with_key("acme", "a");
+    (void)add_with_key("globex", "g");
     wr_customers_close(mirror.map);
     (void)snprintf(command, sizeof command, "rm '%s/customers.map'", test_folder);
     assert_int_equal(system(command), 0);

@@ -18,9 +18,9 @@ static char path[64];
 static struct wr_diag diag;
 static char text[4096];
 
-static struct wr_usage *open_with(uint32_t room, uint8_t per, int expected)
+static struct wr_usage *open_as(const char *name, uint32_t room, uint8_t per, int expected)
 {
-    struct wr_usage_options options = {.path = path, .name = "daily", .room = room, .per = per};
+    struct wr_usage_options options = {.path = path, .name = name, .room = room, .per = per};
     struct wr_usage *usage;
     int rc;
 
@@ -30,6 +30,11 @@ static struct wr_usage *open_with(uint32_t room, uint8_t per, int expected)
     if (rc != expected)
         fail_msg("%d, expected %d: %s", rc, expected, text);
     return usage;
+}
+
+static struct wr_usage *open_with(uint32_t room, uint8_t per, int expected)
+{
+    return open_as("daily", room, per, expected);
 }
 
 static int setup(void **state)
@@ -166,14 +171,14 @@ static void raising_never_lowers(void **state)
     const struct wr_usage_window less = {DAY, 5, 1}, more = {DAY, 50, 0}, old = {DAY - 40, 7, 0};
 
     add(*state, 4, DAY, 10, 3);
-    wr_usage_raise(*state, 4, &less);
+    wr_usage_raise(*state, 4, &less, DAY);
     assert_window(*state, 4, 0, DAY, 10, 3);
-    wr_usage_raise(*state, 4, &more);
+    wr_usage_raise(*state, 4, &more, DAY);
     assert_window(*state, 4, 0, DAY, 50, 3);
-    wr_usage_raise(*state, ROOM, &more); /* nobody */
+    wr_usage_raise(*state, ROOM, &more, DAY); /* nobody */
     for (int32_t i = 1; i < 4; i++)
         add(*state, 4, DAY + i, 1, 0);
-    wr_usage_raise(*state, 4, &old); /* would push out what counts */
+    wr_usage_raise(*state, 4, &old, DAY); /* would push out what counts */
     assert_window(*state, 4, 0, DAY, 50, 3);
     assert_window(*state, 4, 3, DAY + 3, 1, 0);
 }
@@ -191,6 +196,32 @@ static void what_the_ledger_missed_is_said(void **state)
     assert_int_equal(wr_usage_lost_units(*state), 100);
 }
 
+/* A window of 1970, or of next year, is damage: it gives way to what the ledger has, and is no
+ * loss.
+ */
+static void what_cannot_be_gives_way(void **state)
+{
+    const int32_t today = (int32_t)(((struct wr_usage *)*state)->mapped.header->created_ns /
+                                    (86400 * INT64_C(1000000000)));
+    const struct wr_usage_window right = {today, 7, 0};
+
+    assert_true(wr_usage_can_begin(*state, today, today));
+    assert_true(wr_usage_can_begin(*state, today + 2, today));
+    assert_true(wr_usage_can_begin(*state, today - 160, today));  /* what was restored */
+    assert_true(wr_usage_can_begin(*state, today, today + 3000)); /* of years ago */
+    assert_false(wr_usage_can_begin(*state, today + 60, today));
+    assert_false(wr_usage_can_begin(*state, 33, today));
+    /* A clock before the file was made: one of them is wrong. */
+    assert_true(wr_usage_can_begin(*state, today - 2000, today - 2000));
+
+    wr_usage_set_flushed(*state, today);
+    for (int32_t i = 0; i < WR_USAGE_WINDOWS; i++)
+        add(*state, 5, today + 400 + i, 1000, 0);
+    wr_usage_raise(*state, 5, &right, today);
+    assert_window(*state, 5, 0, today, 7, 0);
+    assert_int_equal(wr_usage_lost_units(*state), 0);
+}
+
 static void files_that_do_not_fit_are_refused(void **state)
 {
     struct wr_usage *none = open_with(ROOM, 2, WEIR_EFORMAT);
@@ -198,6 +229,10 @@ static void files_that_do_not_fit_are_refused(void **state)
     (void)state;
     assert_null(none);
     assert_non_null(strstr(text, "give the quota another name"));
+    none = open_as("weekly", ROOM, 1, WEIR_EFORMAT); /* a file that was given another's name */
+    assert_non_null(strstr(text, "of the quota \"daily\", and the name of the file of \"weekly\""));
+    assert_non_null(strstr(text, "its own name again (daily.usage)"));
+    assert_int_equal(wr_usage_room_at(path), ROOM);
     wr_usage_close(open_with(2 * ROOM, 1, 0));
     assert_non_null(strstr(text, "warning: has cells for 100 customers, 200 are wanted"));
     assert_int_equal(truncate(path, 8192), 0);
@@ -261,6 +296,7 @@ int main(void)
         T(the_ledger_is_told_of_changes),
         T(raising_never_lowers),
         T(what_the_ledger_missed_is_said),
+        T(what_cannot_be_gives_way),
         T(files_that_do_not_fit_are_refused),
         T(no_unit_is_lost_among_threads),
     };

@@ -1,0 +1,156 @@
+/* keeper_files.c - files that are not what they were: older copies, damaged cells, fewer cells than
+ * customers, an empty database. Nothing of it may change what somebody is billed without a word. */
+#include "keeping.h"
+
+/* Somebody puts an older copy of a file of usage in its place: the ledger does not go down, and
+ * what is counted from then on comes on top of what it has. */
+static void older_file(void **state)
+{
+    uint32_t acme = some_history();
+    struct wr_keeper *keeper;
+    struct wr_usage *daily;
+    struct wr_database *database;
+
+    (void)state;
+    in_the_folder("cp daily.usage copy");
+    keeper = start_keeper();
+    daily = open_usage_file("daily", WR_PER_DAY);
+    charge(daily, acme, TODAY, 8, 1);
+    wr_keeper_stop(keeper);
+    wr_usage_close(daily);
+    assert_int_equal(times_said("older copy"), 0);
+
+    in_the_folder("mv copy daily.usage");
+    keeper = start_keeper();
+    assert_int_equal(times_said("older copy than the ledger was written from|daily.usage"), 1);
+    daily = open_usage_file("daily", WR_PER_DAY);
+    charge(daily, acme, TODAY, 5, 0);
+    pass(keeper);
+    database = open_database();
+    assert_int_equal(ask(database, "SELECT used FROM usage"), 55);
+    assert_int_equal(ask(database, "SELECT over FROM usage"), 3);
+    wr_keeper_stop(keeper);
+
+    /* The same file again is not older; what was given back while nobody kept it is. */
+    charge(daily, acme, TODAY, -10, 0);
+    keeper = start_keeper();
+    pass(keeper);
+    assert_int_equal(ask(database, "SELECT used FROM usage"), 45);
+    assert_int_equal(times_said("older copy"), 1);
+    wr_keeper_stop(keeper);
+    wr_usage_close(daily);
+    wr_database_close(database);
+}
+
+/* A window that cannot be is said, and not billed; the others are. */
+static void damaged(void **state)
+{
+    uint32_t acme = some_history();
+    struct wr_keeper *keeper = start_keeper();
+    struct wr_usage *daily = open_usage_file("daily", WR_PER_DAY);
+    struct wr_database *database = open_database();
+
+    (void)state;
+    charge(daily, acme, 33, 16492674416640, 0); /* 1970-02-03 */
+    charge(daily, acme, TODAY, 1, 0);
+    pass(keeper);
+    pass(keeper);
+    assert_int_equal(
+        times_said("a cell of usage cannot be right|daily.usage, cell 1: a window that "
+                   "begins on 1970-02-03"),
+        1);
+    assert_int_equal(times_said("cannot be right"), 1);
+    assert_int_equal(state_of(keeper).damaged, 1);
+    assert_non_null(strstr(state_of(keeper).damage, "daily.usage, cell 1"));
+    assert_int_equal(ask(database, "SELECT sum(used) FROM usage"), 43);
+    wr_keeper_stop(keeper);
+
+    keeper = start_keeper(); /* all cells are looked at */
+    assert_int_equal(ask(database, "SELECT sum(used) FROM usage"), 43);
+    assert_int_equal(state_of(keeper).damaged, 1);
+    wr_keeper_stop(keeper);
+    wr_usage_close(daily);
+    wr_database_close(database);
+}
+
+/* One more than there are cells for, as who was made before the files were is. */
+static struct wr_customer make_beyond(struct wr_database *database)
+{
+    const struct wr_customer_new made = {.name = "late", .plan = "free", .room = 2 * ROOM};
+    struct wr_customer customer;
+
+    assert_int_equal(wr_customer_create(database, &made, &somebody, &customer), 0);
+    assert_int_equal(customer.number, ROOM);
+    return customer;
+}
+
+/* The map was taken away alone, and made anew with more room: who has no cell is refused, and who
+ * is there already is said. */
+static void smaller_files(void **state)
+{
+    struct wr_keeper *keeper;
+    struct wr_database *database;
+    struct wr_customer late;
+    char name[32];
+
+    (void)state;
+    (void)some_history();
+    database = open_database();
+    assert_int_equal(wr_customers_room_for(database, 2 * ROOM), ROOM);
+    for (unsigned i = 2; i < ROOM; i++) {
+        (void)snprintf(name, sizeof name, "c-%u", i);
+        (void)make_customer(database, name, "free");
+    }
+    in_the_folder("rm customers.map");
+    test_room = 2 * ROOM;
+    keeper = start_keeper();
+    test_room = ROOM;
+    pass(keeper);
+    assert_int_equal(wr_customers_room_for(database, 2 * ROOM), ROOM);
+    assert_int_equal(state_of(keeper).left_out, 0);
+    late = make_beyond(database);
+    assert_int_equal(
+        wr_customer_add_key(database, late.id, slice("api_key"), slice("k-late"), &somebody, NULL),
+        WEIR_EFULL);
+    pass(keeper);
+    assert_int_equal(state_of(keeper).left_out, 1);
+    assert_int_equal(times_said("not in the ledger|1 customers: daily.usage has room for 64"), 1);
+    wr_keeper_stop(keeper);
+    wr_database_close(database);
+}
+
+/* A file with nothing in it is as good as none. */
+static void empty_database(void **state)
+{
+    uint32_t acme = some_history();
+    struct wr_keeper *keeper;
+    struct wr_customers *map;
+
+    (void)state;
+    in_the_folder("rm customers.db* && touch customers.db");
+    keeper = start_keeper();
+    map = open_map();
+    assert_int_equal(who_is(map, "api_key", "k-acme"), acme);
+    assert_false(wr_keeper_pass(keeper, 20000));
+    assert_int_equal(state_of(keeper).disk, WR_DISK_MISSING);
+    assert_non_null(strstr(state_of(keeper).detail, "customers.db is empty, but"));
+    assert_int_equal(times_said("cannot be written"), 1);
+    assert_int_equal(times_said("only customers.map knew"), 0);
+    wr_keeper_stop(keeper);
+    wr_customers_close(map);
+    in_the_folder("test ! -s customers.db");
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up_keeping, remove_folder)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(older_file),
+        TEST(damaged),
+        TEST(smaller_files),
+        TEST(empty_database),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
