@@ -10,7 +10,7 @@ import subprocess
 
 import pytest
 
-from customers import Shop
+from customers import POLICY, Shop
 from openapi import Described
 from serving import Daemon, wait_for
 
@@ -477,3 +477,24 @@ def test_a_secret_file_that_can_be_guessed(weir, tmp_path, secret, warned):
     done = subprocess.run([weir, "check", "-q", policy], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     assert ("secret_file: fewer than 16 characters can be guessed" in done.stderr) == warned
+
+
+def test_before_the_first_start(weir, tmp_path):
+    """Whoever makes the first customer makes the folder; and an empty database is none, for whoever begins one anew."""
+    policy, folder = tmp_path / "policy.yaml", tmp_path / "customers"
+    policy.write_text(POLICY.format(folder=tmp_path))
+
+    def run(*arguments):
+        return subprocess.run([weir, *arguments[:1], "-c", policy, *arguments[1:]], capture_output=True, text=True, timeout=60)
+
+    for arguments in (["customer", "list"], ["customer", "set", "acme", "--plan", "pro"], ["usage", "--verify"]):
+        done = run(*arguments)
+        assert done.returncode == 1 and not folder.exists()
+        assert done.stderr == f"{folder}/customers.db: there is no database yet; start weir serve once, or create a customer\n"
+    assert run("customer", "create", "acme", "--plan", "free").returncode == 0
+    assert folder.stat().st_mode & 0o007 == 0 and "acme" in run("customer", "list").stdout
+    assert "it is there" in run("customer", "recover").stderr
+    (folder / "customers.db").write_bytes(b"")
+    assert "there is no database yet" in run("customer", "list").stderr
+    assert run("customer", "recover").returncode == 0
+    assert run("customer", "list").stdout == "" and len(list(folder.glob("customers.db.corrupt-*"))) > 0

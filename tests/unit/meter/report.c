@@ -249,7 +249,7 @@ static void verifies(void **state)
         wr_database_exec(database, "UPDATE usage_day SET used = used + 1 WHERE node = 2"), 0);
     assert_int_equal(wr_verify_database(database, &verify, keep, NULL), 0);
     assert_int_equal(verify.wrong, 1);
-    assert_string_equal(text, "acme, monthly, window of day 100: 1 used, its days add up to 2");
+    assert_string_equal(text, "acme, monthly, window of 1970-04-11: 1 used, its days add up to 2");
     assert_int_equal(
         wr_database_exec(database,
                          "PRAGMA foreign_keys = OFF; DELETE FROM customer WHERE name = 'globex'"),
