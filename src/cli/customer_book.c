@@ -185,6 +185,8 @@ void wr_book_print_customer(const struct wr_book *book, const struct wr_customer
     if (c->trial_plan[0] != '\0')
         (void)printf("  trial of %s until %s, then %s", c->trial_plan,
                      wr_moment_words(c->trial_until_ns, until, sizeof until), c->plan);
+    if (c->wants_upgrade)
+        (void)printf("  wants an upgrade that is not confirmed yet");
     if (strcmp(plan, limits_of) != 0)
         (void)printf("  (%s is not in the policy: %s's limits hold)", plan, limits_of);
     (void)printf("%s\n", c->from_file ? "  (from the file)" : "");

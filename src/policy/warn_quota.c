@@ -131,6 +131,16 @@ static void warn_kind(struct wr_loader *ld, size_t limit)
                policy->limits[limit].name);
 }
 
+/* Under every plan they do nothing but refuse: no overage is metered, nobody moves. */
+static bool only_refuse(const struct wr_policy *policy, const struct wr_policy_quota *a,
+                        const struct wr_policy_quota *b)
+{
+    for (size_t plan = 0; plan < policy->plan_count; plan++)
+        if (a->plan[plan].on_exceed != WR_EXCEED_DENY || b->plan[plan].on_exceed != WR_EXCEED_DENY)
+            return false;
+    return true;
+}
+
 /* Two quotas of the same customers over the same windows and requests: the smaller one decides. */
 static void warn_same(struct wr_loader *ld, size_t limit)
 {
@@ -141,6 +151,8 @@ static void warn_same(struct wr_loader *ld, size_t limit)
         const struct wr_policy_limit *b = &policy->limits[policy->pathless[i]];
         if (b->quota == NULL || !b->quota->exact || b->shadow != a->shadow ||
             b->quota->anchor_by_customer != a->quota->anchor_by_customer ||
+            b->quota->count_classes != a->quota->count_classes ||
+            !only_refuse(policy, a->quota, b->quota) ||
             memcmp(&b->quota->civil, &a->quota->civil, sizeof a->quota->civil) != 0 ||
             policy->rules[policy->pathless[i]].methods != policy->rules[limit].methods)
             continue;

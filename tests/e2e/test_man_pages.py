@@ -14,3 +14,14 @@ def test_page(page):
         pytest.skip("mandoc is not installed")
     done = subprocess.run(["mandoc", "-T", "lint", "-W", "warning", page], capture_output=True, text=True, timeout=20)
     assert (done.returncode, done.stdout + done.stderr) == (0, "")
+
+
+def test_every_command_has_its_section(weir):
+    """One section may be of several: ban, unban."""
+    page = (ROOT / "docs" / "man" / "weir.1").read_text()
+    sections = {name for line in page.splitlines() if line.startswith(".Ss ") for name in line[4:].split(" , ")}
+    listed = [line.split()[0] for line in subprocess.run([weir, "help"], capture_output=True, text=True, check=True).stdout.splitlines()
+              if line.startswith("  ")]
+    assert {"serve", "customer", "usage", "alerts"} <= set(listed)
+    assert set(listed) - {"version", "help"} <= sections
+    assert all(f".Cm {name}\n" in page for name in listed)

@@ -277,6 +277,25 @@ static void a_question_about_a_trial(void **state)
     assert_true(due[0].ends_ns == 0);
 }
 
+/* What was given up rests for a day, as what was refused does; then a wish is asked anew. */
+static void a_question_that_was_given_up(void **state)
+{
+    struct wr_author later = somebody;
+    struct wr_alert due[2];
+
+    (void)state;
+    later.now_ns = NOW + WR_NS_PER_DAY;
+    assert_int_equal(wr_upgrade_ask(database, acme.id, "free", "pro", &somebody), 0);
+    assert_int_equal(wr_alerts_due(database, WR_ALERT_UPGRADE, NOW, due, 2), 1);
+    due[0].state = WR_ALERT_DEAD;
+    due[0].next_ns = NOW + WR_NS_PER_DAY;
+    assert_int_equal(wr_alert_note(database, &due[0]), 0);
+    assert_int_equal(wr_upgrade_ask(database, acme.id, "free", "pro", &somebody), 0);
+    assert_int_equal(wr_alerts_due(database, WR_ALERT_UPGRADE, later.now_ns, due, 2), 0);
+    assert_int_equal(wr_upgrade_ask(database, acme.id, "free", "pro", &later), 0);
+    assert_int_equal(wr_alerts_due(database, WR_ALERT_UPGRADE, later.now_ns, due, 2), 1);
+}
+
 /* A store: what all used, and who was first with each event. */
 static struct {
     uint64_t used;
@@ -455,6 +474,7 @@ int main(void)
         T(read_and_sent_again),
         T(of_many_rows_few_are_read),
         T(a_question_about_a_trial),
+        T(a_question_that_was_given_up),
         S(of_what_all_used),
         S(another_was_first),
         S(a_claim_is_found_again),

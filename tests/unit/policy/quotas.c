@@ -142,6 +142,23 @@ static void test_a_plan_called_default(void **state)
                     "callers of whom nothing is known do not have it\n");
 }
 
+/* Two hard caps on the same; not where one counts other answers, or meters what is beyond. */
+static void test_two_of_the_same(void **state)
+{
+#define TWO(a, b)                                            \
+    QUOTA("limit: 9, per: day" a)                            \
+    "  - {name: r, by: [customer], quota: {limit: 5, per: d" \
+    "ay" b "}}\n"
+    (void)state;
+    expect_warnings(TWO("", ""),
+                    "7:5: warning: r counts the same requests over the same windows as q: the "
+                    "smaller one decides\n");
+    expect_warnings(TWO("", ", count: {status: [4xx, 5xx]}"), "");
+    expect_warnings(TWO(", on_exceed: overage", ""), "");
+    expect_warnings(TWO("", ", zone: Europe/Istanbul"), "");
+#undef TWO
+}
+
 /* Hooks of a policy that has nothing for them, of one that has, and durations out of bounds. */
 static void test_hooks(void **state)
 {
@@ -452,6 +469,7 @@ int main(void)
         cmocka_unit_test(test_what_plans_borrow),
         cmocka_unit_test(test_strangers),
         cmocka_unit_test(test_a_plan_called_default),
+        cmocka_unit_test(test_two_of_the_same),
         cmocka_unit_test(test_hooks),
         cmocka_unit_test(test_the_section_customers),
         cmocka_unit_test(test_bad_values),
