@@ -92,8 +92,8 @@ int wr_verify_repeated(struct wr_database *database, struct wr_database *const *
                        size_t count, uint64_t *out);
 
 /* The rows of this node are what the cells in |directory| say; exact where nothing is deciding and
- * the daemon has flushed. A file that is there and cannot be read is wrong. WEIR_ENOENT: there is no
- * customers.map. */
+ * the daemon has flushed. A file that is there and cannot be read is wrong. WEIR_ENOENT: there is
+ * no customers.map. */
 int wr_verify_cells(struct wr_database *database, const char *directory, int64_t now_ns,
                     struct wr_verify *out, wr_verify_say_fn *say, void *context);
 

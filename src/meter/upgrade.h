@@ -13,8 +13,8 @@
 #define WR_UPGRADE_REST_NS WR_NS_PER_DAY /* between two questions about one customer */
 
 /* Customer |id|, who is on plan |from|, has used a quota up and is to move to |to|: to be asked.
- * Nothing where it is being asked, or the answer was no, or none, not long ago. 0, WEIR_ENOENT, or an error
- * of the database. */
+ * Nothing where it is being asked, or the answer was no, or none, not long ago. 0, WEIR_ENOENT, or
+ * an error of the database. */
 int wr_upgrade_ask(struct wr_database *database, int64_t id, const char *from, const char *to,
                    const struct wr_author *author);
 
