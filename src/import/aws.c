@@ -22,15 +22,21 @@ static void read_throttle(struct wr_draft *draft, const struct wr_yaml *throttle
 
     if (throttle == NULL)
         return;
-    wr_import_rest(draft, throttle, "rateLimit burstLimit", "");
-    if (!wr_import_number(draft, throttle, "burstLimit", &burst) || burst < 1)
+    wr_import_rest(draft, "throttle", throttle, "rateLimit burstLimit", "");
+    if (!wr_import_number(draft, throttle, "burstLimit", &burst))
         burst = -1;
-    rate = units != NULL ? wr_draft_rate(draft, units, 1, burst, -1) : NULL;
+    if (wr_import_member(throttle, "burstLimit") != NULL && burst < 1) {
+        wr_draft_note(draft, throttle->line, throttle->column,
+                      "throttle of plan %s: expected a burstLimit of at least 1; here the burst is "
+                      "the rate's",
+                      plan);
+        burst = -1;
+    }
+    rate = units != NULL ? wr_draft_rate(draft, throttle->line, units, 1, burst) : NULL;
     if (rate == NULL) {
         wr_draft_note(draft, throttle->line, throttle->column,
-                      "throttle of plan %s: expected a rateLimit with at most six decimals, found "
-                      "%s",
-                      plan, units != NULL ? units : "none");
+                      "throttle of plan %s: expected a rateLimit, found %s: left out", plan,
+                      units != NULL ? units : "none");
         return;
     }
     wr_draft_set(draft, wr_draft_limit(draft, like), plan, rate);
@@ -45,7 +51,7 @@ static void read_quota(struct wr_draft *draft, const struct wr_yaml *quota, cons
 
     if (quota == NULL)
         return;
-    wr_import_rest(draft, quota, "limit offset period", "");
+    wr_import_rest(draft, "quota", quota, "limit offset period", "");
     for (size_t i = 0; i < 3; i++)
         if (strcmp(period, periods[i][0]) == 0)
             like.per = periods[i][1];
@@ -93,7 +99,8 @@ static void read_stages(struct wr_draft *draft, const struct wr_yaml *stages, co
         return;
     for (const struct wr_yaml *stage = stages->first; stage != NULL; stage = stage->next) {
         const struct wr_yaml *methods = wr_import_member(stage, "throttle");
-        if (stages->count > 1 && methods != NULL)
+        wr_import_rest(draft, "apiStages", stage, "apiId stage throttle", "");
+        if (stages->count > 1 && !wr_import_empty(methods))
             wr_draft_note(draft, stage->line, stage->column,
                           "throttle of API %s alone: here paths of all APIs are one space",
                           wr_import_word(stage, "apiId", "?"));
@@ -119,7 +126,8 @@ static void read_plan(struct wr_draft *draft, const struct wr_yaml *item)
     read_throttle(draft, wr_import_member(item, "throttle"), plan, &all);
     read_quota(draft, wr_import_member(item, "quota"), plan);
     read_stages(draft, wr_import_member(item, "apiStages"), plan);
-    wr_import_rest(draft, item, "id name throttle quota apiStages", "description productCode tags");
+    wr_import_rest(draft, wr_draft_text(draft, "plan %s", plan), item,
+                   "id name throttle quota apiStages", "description productCode tags");
 }
 
 /* {"items": [...]}, the list alone (--query items), or one plan. NULL: none of them. */
@@ -130,10 +138,15 @@ static const struct wr_yaml *find_plans(struct wr_draft *draft, const struct wr_
 
     if (items == NULL)
         items = wr_import_member(root, "Items");
-    if (items != NULL && position != NULL)
-        wr_draft_note(
-            draft, position->line, position->column,
-            "position: there are more usage plans than in this file; see --starting-token");
+    if (position == NULL)
+        position = wr_import_member(root, "NextToken"); /* with --max-items */
+    if (items != NULL && !wr_import_empty(position))
+        wr_draft_note(draft, position->key->line, position->key->column,
+                      "%s: there are more usage plans than in this file; see --starting-token",
+                      position->key->text);
+    if (items != NULL)
+        wr_import_rest(draft, "usage plans", root, "items Items position NextToken",
+                       "ResponseMetadata");
     if (items == NULL && (root->kind == WR_YAML_LIST || wr_import_member(root, "id") != NULL))
         items = root;
     if (items != NULL && (items->kind == WR_YAML_LIST || items == root))

@@ -46,8 +46,10 @@ static bool number(struct reading *r, const XML_Char **attributes, const char *n
     char *end;
 
     *out = 0;
-    if (text == NULL)
+    if (text == NULL) {
+        wr_draft_note(r->draft, line_of(r), 0, "expected %s, found none: left out", name);
         return false;
+    }
     *out = strtoll(text, &end, 10);
     if (*text >= '0' && *text <= '9' && *end == '\0')
         return true;
@@ -132,18 +134,34 @@ static void note_rest(struct reading *r, const char *element, const XML_Char **a
     }
 }
 
-static const char *named_of(struct reading *r, const char *element, const XML_Char **attributes)
+/* What limits, but is known to stand elsewhere or to be counted otherwise. */
+static void note_others(struct reading *r, const char *element, const XML_Char **attributes)
 {
-    const char *name = attribute(attributes, "name");
+    const char *name = attribute(attributes, "name"), *fragment;
 
     if (strcmp(element, "api") == 0 || strcmp(element, "operation") == 0) {
         wr_draft_note(r->draft, line_of(r), 0,
                       "%s %s: where it is reached is not in this file, so its own limit was left "
                       "out",
                       element, name != NULL ? name : "without a name");
-        return NULL;
+    } else if (strcmp(element, "base") == 0) {
+        wr_draft_note(r->draft, line_of(r), 0,
+                      "<base />: what the outer scopes (all APIs, the product, the API) limit "
+                      "holds there as well; their policies are not in this file");
+    } else if (strcmp(element, "include-fragment") == 0) {
+        fragment = attribute(attributes, "fragment-id");
+        wr_draft_note(r->draft, line_of(r), 0, "include-fragment %s: it is not in this file",
+                      fragment != NULL ? fragment : "without an id");
+    } else if (strstr(element, "token-limit") != NULL) {
+        wr_draft_note(r->draft, line_of(r), 0, "<%s>: tokens of a model were not carried over",
+                      element);
     }
-    return element;
+}
+
+static bool is_calls(const char *element)
+{
+    return strcmp(element, "rate-limit") == 0 || strcmp(element, "quota") == 0 ||
+           strcmp(element, "rate-limit-by-key") == 0 || strcmp(element, "quota-by-key") == 0;
 }
 
 /* rate-limit and quota, by key or not. */
@@ -160,9 +178,11 @@ static void read_calls(struct reading *r, const char *element, const XML_Char **
     int64_t calls, period_s;
 
     note_rest(r, element, attributes);
+    if (attribute(attributes, "calls") == NULL && attribute(attributes, "bandwidth") != NULL)
+        return; /* which was noted */
     if (!number(r, attributes, "calls", &calls) ||
         !number(r, attributes, "renewal-period", &period_s))
-        return; /* a quota of bandwidth alone was noted */
+        return;
     like.by = by_of(r, key);
     if (like.by == NULL) {
         wr_draft_note(r->draft, line_of(r), 0, "%s: its counter-key %s has no counterpart", element,
@@ -179,8 +199,8 @@ static void read_calls(struct reading *r, const char *element, const XML_Char **
                       period_s);
         return;
     } else {
-        rate =
-            wr_draft_rate(r->draft, wr_draft_text(r->draft, "%" PRId64, calls), period_s, -1, -1);
+        rate = wr_draft_rate(r->draft, line_of(r), wr_draft_text(r->draft, "%" PRId64, calls),
+                             period_s, -1);
     }
     wr_draft_set(r->draft, wr_draft_limit(r->draft, &like), NULL, rate);
 }
@@ -218,19 +238,20 @@ static void XMLCALL on_start(void *context, const XML_Char *element, const XML_C
         r->seen = true;
     if (strcmp(element, "inbound") == 0 || strcmp(element, "fragment") == 0)
         r->inbound = r->depth;
+    if (r->inbound == 0 && (is_calls(element) || strcmp(element, "limit-concurrency") == 0))
+        wr_draft_note(r->draft, line_of(r), 0, "<%s> outside <inbound>: left out", element);
     if (r->inbound == 0)
         return;
     if (strcmp(element, "choose") == 0 || strcmp(element, "when") == 0)
         wr_draft_note(r->draft, line_of(r), 0,
                       "<%s>: its condition was left out; what is within holds always here",
                       element);
-    if (strcmp(element, "rate-limit") == 0 || strcmp(element, "quota") == 0 ||
-        strcmp(element, "rate-limit-by-key") == 0 || strcmp(element, "quota-by-key") == 0)
+    if (is_calls(element))
         read_calls(r, element, attributes);
     else if (strcmp(element, "limit-concurrency") == 0)
         read_concurrency(r, attributes);
     else
-        (void)named_of(r, element, attributes);
+        note_others(r, element, attributes);
 }
 
 static void XMLCALL on_end(void *context, const XML_Char *element)

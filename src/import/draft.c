@@ -1,14 +1,11 @@
 /* draft.c - adding to a draft. What is found twice is kept once. */
 #include "import/draft.h"
 
-#include <inttypes.h>
 #include <stdarg.h>
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
-#include "base/arith.h"
 #include "policy/policy.h"
-#include "policy/rate.h"
 
 #define TEXT_MAX 4096
 
@@ -111,32 +108,53 @@ static bool has_plan(const struct wr_draft *draft, const char *name, size_t *cou
     return found;
 }
 
-const char *wr_draft_plan(struct wr_draft *draft, const char *name, const char *origin)
-{
-    const char *as = wr_draft_name(draft, name);
-    const struct wr_draft_pair *plan;
-    size_t count;
-
-    if (!has_plan(draft, as, &count) && count >= WR_POLICY_PLANS_MAX) {
-        wr_draft_note(draft, 0, 0, "plan %s was left out: a policy has at most %d plans", as,
-                      WR_POLICY_PLANS_MAX);
-        return NULL;
-    }
-    plan = add_pair(draft, &draft->plans, as, origin);
-    return plan != NULL ? plan->name : NULL;
-}
-
-const char *wr_draft_new_plan(struct wr_draft *draft, const char *name, const char *origin)
+/* The plan that is made of |source|; its name is changed to one that a plan may have, and that no
+ * other has. */
+static const char *add_plan(struct wr_draft *draft, const char *name, const char *origin,
+                            const char *source)
 {
     const char *first = wr_draft_name(draft, name), *as = first;
+    const struct wr_draft_pair *plan;
     size_t count;
 
     for (unsigned n = 2; has_plan(draft, as, &count); n++)
         as = wr_draft_text(draft, "%s-%u", first, n);
-    if (as != first && count < WR_POLICY_PLANS_MAX)
+    if (count >= WR_POLICY_PLANS_MAX) {
+        wr_draft_note(draft, 0, 0, "plan %s was left out: a policy has at most %d plans", name,
+                      WR_POLICY_PLANS_MAX);
+        return NULL;
+    }
+    if (as != first)
         wr_draft_note(draft, 0, 0, "plan %s (%s) is another than plan %s: here it is called %s",
                       name, origin, first, as);
-    return wr_draft_plan(draft, as, origin);
+    else if (strcmp(as, name) != 0)
+        wr_draft_note(draft, 0, 0, "plan \"%s\" (%s): here it is called %s", name, origin, as);
+    plan = add_pair(draft, &draft->plans, as, source);
+    return plan != NULL ? plan->name : NULL;
+}
+
+const char *wr_draft_find_plan(struct wr_draft *draft, const char *name, const char *origin)
+{
+    const char *source = wr_draft_text(draft, "%s %s", origin, name);
+
+    for (const struct wr_draft_pair *plan = draft->plans; plan != NULL; plan = plan->next)
+        if (strcmp(plan->value, source) == 0)
+            return plan->name;
+    return NULL;
+}
+
+const char *wr_draft_plan(struct wr_draft *draft, const char *name, const char *origin)
+{
+    const char *found = wr_draft_find_plan(draft, name, origin);
+
+    return found != NULL
+               ? found
+               : add_plan(draft, name, origin, wr_draft_text(draft, "%s %s", origin, name));
+}
+
+const char *wr_draft_new_plan(struct wr_draft *draft, const char *name, const char *origin)
+{
+    return add_plan(draft, name, origin, origin);
 }
 
 /* What a pattern has a meaning of its own for, and what never stands in one as it is. */
@@ -251,68 +269,6 @@ void wr_draft_set(struct wr_draft *draft, struct wr_draft_limit *limit, const ch
         return;
     *value = (struct wr_draft_value){plan, wr_draft_text(draft, "%s", text), NULL};
     *at = value;
-}
-
-/* ---- numbers --------------------------------------------------------------------------------- */
-
-/* |text| as a whole number of 1 / |*parts|. */
-static bool read_decimal(const char *text, int64_t *number, int64_t *parts)
-{
-    bool digits = false, point = false;
-
-    *number = 0;
-    *parts = 1;
-    for (; *text != '\0'; text++) {
-        if (*text == '.' && !point) {
-            point = true;
-        } else if (*text >= '0' && *text <= '9') {
-            digits = true;
-            if (*parts >= 1000000 && *text != '0')
-                return false;
-            if (*parts >= 1000000)
-                continue;
-            if (*number > INT64_C(1000000000000))
-                return false;
-            *number = *number * 10 + (*text - '0');
-            *parts *= point ? 10 : 1;
-        } else {
-            return false;
-        }
-    }
-    return digits;
-}
-
-const char *wr_draft_rate(struct wr_draft *draft, const char *units, int64_t per_s, int64_t burst,
-                          int64_t queue)
-{
-    static const struct {
-        int64_t s;
-        const char *word;
-    } named[] = {{1, "second"}, {60, "minute"}, {3600, "hour"}, {86400, "day"}, {604800, "week"}};
-    int64_t number, parts, divisor;
-    const char *text = NULL;
-
-    if (per_s < 1 || per_s > INT64_C(366) * 86400 || !read_decimal(units, &number, &parts))
-        return NULL;
-    divisor = (int64_t)wr_gcd_u64((uint64_t)number, (uint64_t)parts);
-    number /= divisor;
-    per_s *= parts / divisor;
-    if (number == 0)
-        per_s = 1;
-    if (per_s > INT64_C(366) * 86400)
-        return NULL;
-    for (size_t i = 0; i < sizeof named / sizeof named[0] && text == NULL; i++)
-        if (per_s == named[i].s)
-            text = wr_draft_text(draft, "%" PRId64 "/%s", number, named[i].word);
-    if (text == NULL && per_s % 86400 == 0)
-        text = wr_draft_text(draft, "%" PRId64 "/%" PRId64 "d", number, per_s / 86400);
-    if (text == NULL)
-        text = wr_draft_text(draft, "%" PRId64 "/%" PRId64 "s", number, per_s);
-    if (burst >= 0)
-        text = wr_draft_text(draft, "%s burst %" PRId64, text, burst);
-    if (queue >= 0)
-        text = wr_draft_text(draft, "%s queue %" PRId64, text, queue);
-    return text;
 }
 
 void wr_draft_fini(struct wr_draft *draft)

@@ -61,9 +61,12 @@ const char *wr_draft_text(struct wr_draft *draft, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 const char *wr_draft_name(struct wr_draft *draft, const char *text); /* as weir wants names */
 void wr_draft_identity(struct wr_draft *draft, const char *name, const char *header);
+/* The plan for |name| of the |origin| ("consumer", "consumer group"), added where there is none. */
 const char *wr_draft_plan(struct wr_draft *draft, const char *name, const char *origin);
-/* Another plan of that name is not found again, but this one named apart, which is noted. Both:
- * NULL (noted) as well beyond the plans that a policy may have. */
+/* NULL: there is none. */
+const char *wr_draft_find_plan(struct wr_draft *draft, const char *name, const char *origin);
+/* Always another. Of these that add: a name that is changed, as plans have no such names or another
+ * plan has it, is noted; NULL (noted) beyond the plans that a policy may have. */
 const char *wr_draft_new_plan(struct wr_draft *draft, const char *name, const char *origin);
 /* A path that is none but itself, as a pattern; NULL: no request ever has it, as "//" and ".." are
  * resolved before. */
@@ -85,10 +88,11 @@ void wr_draft_note(struct wr_draft *draft, unsigned line, unsigned column, const
 void wr_draft_error(struct wr_draft *draft, unsigned line, unsigned column, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
-/* "33.3" units in |per_s| seconds as a rate in whole numbers: "333/10s"; "100/minute". NULL: it is
- * no number, negative, or has more than six decimals. |burst|, |queue|: < 0: none. */
-const char *wr_draft_rate(struct wr_draft *draft, const char *units, int64_t per_s, int64_t burst,
-                          int64_t queue);
+/* "33.3" units in |per_s| seconds as a rate in whole numbers: "333/10s"; "100/minute". Where no
+ * policy has quite that rate, the nearest that one has, which is noted with |line|. NULL: it is no
+ * number, or negative. |burst|: < 0: none. */
+const char *wr_draft_rate(struct wr_draft *draft, unsigned line, const char *units, int64_t per_s,
+                          int64_t burst);
 
 /* Load what would be printed. What a policy cannot have is taken out and noted; where that does not
  * help, it is an error. */
@@ -119,9 +123,14 @@ const char *wr_import_word(const struct wr_yaml *map, const char *name, const ch
 /* Its whole number within int64; false: there is none. One that is no number is noted. */
 bool wr_import_number(struct wr_draft *draft, const struct wr_yaml *map, const char *name,
                       int64_t *out);
-/* Note each member of |map| that is not in |known|, a list of words between blanks, as not carried
- * over; those in |harmless| change nothing that a limiter decides. */
-void wr_import_rest(struct wr_draft *draft, const struct wr_yaml *map, const char *known,
-                    const char *harmless);
+/* The list |name| of |map|: its first item, NULL where it has none or is no list. */
+const struct wr_yaml *wr_import_first(const struct wr_yaml *map, const char *name);
+/* Is |value| nothing at all: absent, null, "", an empty list or map? */
+bool wr_import_empty(const struct wr_yaml *value);
+/* Note each member of |map|, which is |what|, that says something and is not in |known|, a list of
+ * words between blanks, as not carried over; those in |harmless| change nothing that a limiter
+ * decides. */
+void wr_import_rest(struct wr_draft *draft, const char *what, const struct wr_yaml *map,
+                    const char *known, const char *harmless);
 
 #endif

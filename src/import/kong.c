@@ -10,31 +10,11 @@
  * plan of its own here. The most specific plugin of a kind replaces the others there; here all
  * limits that match hold, so what is broader and smaller must be said by hand: that is noted. */
 #include "import/draft.h"
+#include "import/kong_rest.h"
+#include "import/kong_scope.h"
 
 #include <inttypes.h>
 #include <string.h>
-
-/* Where a plugin is switched on. */
-struct scope {
-    const char *what;       /* "service shop", for comments */
-    const char *methods;    /* of a route */
-    const char *path;       /* patterns, as of struct wr_draft_limit */
-    const char *plan;       /* of a consumer */
-    const char *key_header; /* of the plugin key-auth */
-    bool all;               /* every path */
-    bool unsaid; /* a part of it has no counterpart: what is under it is not carried over */
-};
-
-/* What |of| says of another entity: "shop", or {name: shop}. NULL: nothing. */
-static const char *named(const struct wr_yaml *of, const char *member)
-{
-    const struct wr_yaml *to = wr_import_member(of, member);
-
-    if (to == NULL || to->kind != WR_YAML_MAP)
-        return wr_import_word(of, member, NULL);
-    return wr_import_word(to, "name",
-                          wr_import_word(to, "username", wr_import_word(to, "id", NULL)));
-}
 
 /* The field that the first plugin key-auth of |of| looks for; NULL: it has none. */
 static const char *key_name_of(const struct wr_yaml *of)
@@ -67,25 +47,13 @@ static const char *key_header_of(const struct wr_yaml *root)
     return name != NULL ? name : "apikey";
 }
 
-/* The item of |list| that is called |name|; NULL: there is none. */
-static const struct wr_yaml *find(const struct wr_yaml *list, const char *name)
-{
-    if (list == NULL || list->kind != WR_YAML_LIST)
-        return NULL;
-    for (const struct wr_yaml *item = list->first; item != NULL; item = item->next)
-        if (strcmp(wr_import_word(item, "name", ""), name) == 0 ||
-            strcmp(wr_import_word(item, "id", ""), name) == 0)
-            return item;
-    return NULL;
-}
-
 static bool is_true(const char *word)
 {
     return strcmp(word, "true") == 0;
 }
 
 static const char *read_by(struct wr_draft *draft, const struct wr_yaml *config,
-                           const struct scope *scope)
+                           const struct wr_kong_scope *scope)
 {
     const struct wr_yaml *at = wr_import_member(config, "limit_by");
     const char *by = wr_import_word(config, "limit_by", "consumer");
@@ -114,15 +82,21 @@ static void read_settings(struct wr_draft *draft, const struct wr_yaml *config)
     const char *where = wr_import_word(config, "policy", "local");
     int64_t code;
 
-    if (wr_import_number(draft, config, "error_code", &code) && code >= 400 && code <= 599)
-        draft->status = (int)code;
+    if (wr_import_number(draft, config, "error_code", &code)) {
+        if (code >= 400 && code <= 599 && (draft->status == 0 || draft->status == (int)code))
+            draft->status = (int)code;
+        else
+            wr_draft_note(draft, config->line, config->column,
+                          "error_code %" PRId64 ": here all refusals have %d", code,
+                          draft->status != 0 ? draft->status : 429);
+    }
     if (strcmp(where, "local") != 0)
         wr_draft_note(
             draft, policy->line, policy->column,
             "policy: %s; counts here are this host's until a store is named: store: "
             "{redis: ..., shared: true, when_gone: %s}",
             where, is_true(wr_import_word(config, "fault_tolerant", "true")) ? "open" : "closed");
-    wr_import_rest(draft, config,
+    wr_import_rest(draft, "plugin rate-limiting", config,
                    "second minute hour day month year limit_by header_name path policy error_code",
                    "fault_tolerant hide_client_headers error_message redis redis_host redis_port "
                    "redis_database "
@@ -130,7 +104,7 @@ static void read_settings(struct wr_draft *draft, const struct wr_yaml *config)
                    "redis_server_name sync_rate");
 }
 
-static void add_window(struct wr_draft *draft, const struct scope *scope, const char *unit,
+static void add_window(struct wr_draft *draft, const struct wr_kong_scope *scope, const char *unit,
                        const struct wr_draft_limit *base, int64_t count)
 {
     struct wr_draft_limit like = *base;
@@ -153,7 +127,7 @@ static void add_window(struct wr_draft *draft, const struct scope *scope, const 
 }
 
 static void read_plugin(struct wr_draft *draft, const struct wr_yaml *plugin,
-                        const struct scope *scope)
+                        const struct wr_kong_scope *scope)
 {
     static const char *const units[] = {"second", "minute", "hour", "day", "month", "year"};
     const struct wr_yaml *config = wr_import_member(plugin, "config");
@@ -162,8 +136,11 @@ static void read_plugin(struct wr_draft *draft, const struct wr_yaml *plugin,
     struct wr_draft_limit base = {.algorithm = "fixed-window"};
     int64_t count;
 
-    if (strcmp(wr_import_word(plugin, "enabled", "true"), "false") == 0)
+    if (strcmp(wr_import_word(plugin, "enabled", "true"), "false") == 0 ||
+        is_true(wr_import_word(plugin, "disabled", "false")))
         return;
+    if (strcmp(name, "key-auth") == 0)
+        wr_kong_note_key_names(draft, plugin, scope->what, scope->key_header);
     if (strcmp(name, "rate-limiting") != 0) {
         if (strstr(name, "rate-limiting") != NULL || strstr(name, "ratelimiting") != NULL)
             wr_draft_note(draft, plugin->line, plugin->column, "%s: plugin %s", scope->what, name);
@@ -171,7 +148,7 @@ static void read_plugin(struct wr_draft *draft, const struct wr_yaml *plugin,
     }
     if (scope->unsaid) {
         wr_draft_note(draft, plugin->line, plugin->column,
-                      "%s: its hosts or paths have no counterpart, so its limits were left out",
+                      "%s: how it is reached has no counterpart, so its limits were left out",
                       scope->what);
         return;
     }
@@ -188,139 +165,20 @@ static void read_plugin(struct wr_draft *draft, const struct wr_yaml *plugin,
         if (wr_import_number(draft, config, units[i], &count) && count >= 0)
             add_window(draft, scope, units[i], &base, count);
     read_settings(draft, config);
-}
-
-/* A list of words as "A, B"; NULL: none. */
-static const char *joined(struct wr_draft *draft, const struct wr_yaml *list)
-{
-    const char *out = NULL;
-
-    if (list == NULL || list->kind != WR_YAML_LIST)
-        return NULL;
-    for (const struct wr_yaml *item = list->first; item != NULL; item = item->next)
-        if (item->kind == WR_YAML_SCALAR)
-            out = out == NULL ? item->text : wr_draft_text(draft, "%s, %s", out, item->text);
-    return out;
-}
-
-/* ---- where routes lead ----------------------------------------------------------------------- */
-
-static void add_path(struct wr_draft *draft, const struct wr_yaml *path, struct scope *scope)
-{
-    const char *prefix = path->kind == WR_YAML_SCALAR ? path->text : "~";
-    const char *pattern;
-
-    if (prefix[0] != '/' || strpbrk(prefix, "*{}\"\\\n") != NULL) {
-        scope->unsaid = true;
-        return;
-    }
-    scope->all = scope->all || strcmp(prefix, "/") == 0;
-    pattern =
-        wr_draft_text(draft, "%s%s", prefix, prefix[strlen(prefix) - 1] == '/' ? "**" : "/**");
-    scope->path =
-        scope->path == NULL ? pattern : wr_draft_text(draft, "%s\n%s", scope->path, pattern);
-}
-
-/* The paths of |route|, prefixes there, are added to those of |scope|. */
-static void add_route(struct wr_draft *draft, const struct wr_yaml *route, struct scope *scope)
-{
-    const struct wr_yaml *paths = wr_import_member(route, "paths");
-    const struct wr_yaml *hosts = wr_import_member(route, "hosts");
-    bool by_host = hosts != NULL && hosts->kind == WR_YAML_LIST && hosts->count > 0;
-
-    if (paths == NULL || paths->kind != WR_YAML_LIST || paths->count == 0) {
-        scope->all = scope->all || !by_host;
-        scope->unsaid = scope->unsaid || by_host;
-        return;
-    }
-    if (by_host)
-        wr_draft_note(draft, hosts->line, hosts->column,
-                      "%s: its hosts; here its paths hold for every host", scope->what);
-    for (const struct wr_yaml *path = paths->first; path != NULL; path = path->next)
-        add_path(draft, path, scope);
-}
-
-static void close_scope(struct scope *scope)
-{
-    if (scope->all)
-        scope->path = NULL;
-}
-
-static struct scope scope_of_route(struct wr_draft *draft, const struct wr_yaml *route)
-{
-    struct scope scope = {
-        .what = wr_draft_text(draft, "route %s", wr_import_word(route, "name", "unnamed")),
-        .methods = joined(draft, wr_import_member(route, "methods"))};
-
-    add_route(draft, route, &scope);
-    close_scope(&scope);
-    return scope;
-}
-
-/* A service is its routes, those beside it that name it among them. */
-static struct scope scope_of_service(struct wr_draft *draft, const struct wr_yaml *root,
-                                     const struct wr_yaml *service)
-{
-    const struct wr_yaml *own = wr_import_member(service, "routes");
-    const struct wr_yaml *others = wr_import_member(root, "routes");
-    const struct wr_yaml *services = wr_import_member(root, "services");
-    const char *name = wr_import_word(service, "name", "unnamed");
-    struct scope scope = {.what = wr_draft_text(draft, "service %s", name)};
-
-    if (own != NULL && own->kind == WR_YAML_LIST)
-        for (const struct wr_yaml *route = own->first; route != NULL; route = route->next)
-            add_route(draft, route, &scope);
-    if (others != NULL && others->kind == WR_YAML_LIST)
-        for (const struct wr_yaml *route = others->first; route != NULL; route = route->next)
-            if (named(route, "service") != NULL && strcmp(named(route, "service"), name) == 0)
-                add_route(draft, route, &scope);
-    if (scope.path == NULL && !scope.all) /* no route leads to it here */
-        scope.unsaid = scope.unsaid || services == NULL || services->count > 1;
-    close_scope(&scope);
-    return scope;
+    wr_kong_note_plugin(draft, plugin, scope->what);
 }
 
 /* ---- walking --------------------------------------------------------------------------------- */
 
-/* One at the top may name whom it is for. */
-static struct scope scope_of_plugin(struct wr_draft *draft, const struct wr_yaml *root,
-                                    const struct wr_yaml *plugin, const struct scope *around)
-{
-    const char *consumer = named(plugin, "consumer"), *service = named(plugin, "service");
-    const char *route = named(plugin, "route");
-    struct scope own = *around;
-
-    if (service != NULL || route != NULL) {
-        const struct wr_yaml *services = wr_import_member(root, "services");
-        const struct wr_yaml *to =
-            route != NULL ? find(wr_import_member(root, "routes"), route) : find(services, service);
-        for (const struct wr_yaml *s = services != NULL ? services->first : NULL;
-             route != NULL && to == NULL && s != NULL; s = s->next)
-            to = find(wr_import_member(s, "routes"), route);
-        if (to == NULL)
-            own = (struct scope){.what = wr_draft_text(draft, "%s %s, which is not in this file",
-                                                       route != NULL ? "route" : "service",
-                                                       route != NULL ? route : service),
-                                 .unsaid = true};
-        else
-            own = route != NULL ? scope_of_route(draft, to) : scope_of_service(draft, root, to);
-    }
-    if (consumer != NULL)
-        own.plan = wr_draft_plan(draft, consumer, "consumer");
-    if (consumer != NULL && own.plan == NULL)
-        own = (struct scope){.what = wr_draft_text(draft, "consumer %s", consumer), .unsaid = true};
-    return own;
-}
-
 static void read_plugins(struct wr_draft *draft, const struct wr_yaml *root,
-                         const struct wr_yaml *of, const struct scope *scope)
+                         const struct wr_yaml *of, const struct wr_kong_scope *scope)
 {
     const struct wr_yaml *plugins = wr_import_member(of, "plugins");
 
     if (plugins == NULL || plugins->kind != WR_YAML_LIST)
         return;
     for (const struct wr_yaml *plugin = plugins->first; plugin != NULL; plugin = plugin->next) {
-        struct scope own = scope_of_plugin(draft, root, plugin, scope);
+        struct wr_kong_scope own = wr_kong_scope_of_plugin(draft, root, plugin, scope);
         own.key_header = key_header_of(root);
         read_plugin(draft, plugin, &own);
     }
@@ -334,10 +192,11 @@ static void read_routes(struct wr_draft *draft, const struct wr_yaml *root,
     if (routes == NULL || routes->kind != WR_YAML_LIST)
         return;
     for (const struct wr_yaml *route = routes->first; route != NULL; route = route->next) {
-        struct scope scope;
+        struct wr_kong_scope scope;
+        wr_kong_note_route(draft, route);
         if (wr_import_member(route, "plugins") == NULL)
             continue;
-        scope = scope_of_route(draft, route);
+        scope = wr_kong_scope_of_route(draft, route);
         read_plugins(draft, root, route, &scope);
     }
 }
@@ -350,39 +209,33 @@ static void read_services(struct wr_draft *draft, const struct wr_yaml *root)
         return;
     for (const struct wr_yaml *service = services->first; service != NULL;
          service = service->next) {
+        wr_kong_note_service(draft, service);
         if (wr_import_member(service, "plugins") != NULL) {
-            const struct scope scope = scope_of_service(draft, root, service);
+            const struct wr_kong_scope scope = wr_kong_scope_of_service(draft, root, service);
             read_plugins(draft, root, service, &scope);
         }
         read_routes(draft, root, service);
     }
 }
 
-/* Is there one for the consumer |name|, by a plugin at the top? */
-static bool is_plan(struct wr_draft *draft, const char *name)
-{
-    const char *plan = wr_draft_name(draft, name);
-
-    for (const struct wr_draft_pair *p = draft->plans; p != NULL; p = p->next)
-        if (strcmp(p->name, plan) == 0)
-            return true;
-    return false;
-}
-
-/* The group of |consumer| that is a plan: what holds for who has no plugin of his own. */
+/* The plan of the group of |consumer|, for who has no plugin of his own; NULL: none. */
 static const char *group_of(struct wr_draft *draft, const struct wr_yaml *consumer)
 {
-    const struct wr_yaml *groups = wr_import_member(consumer, "groups");
+    const char *found = NULL;
 
-    if (groups == NULL || groups->kind != WR_YAML_LIST)
-        return NULL;
-    for (const struct wr_yaml *group = groups->first; group != NULL; group = group->next) {
+    for (const struct wr_yaml *group = wr_import_first(consumer, "groups"); group != NULL;
+         group = group->next) {
         const char *name =
             group->kind == WR_YAML_SCALAR ? group->text : wr_import_word(group, "name", NULL);
-        if (name != NULL && is_plan(draft, name))
-            return name;
+        const char *plan = name != NULL ? wr_draft_find_plan(draft, name, "consumer group") : NULL;
+        if (found == NULL)
+            found = plan;
+        else if (plan != NULL)
+            wr_draft_note(draft, group->line, group->column,
+                          "consumer %s: group %s: here it has plan %s alone",
+                          wr_kong_consumer_name(consumer), name, found);
     }
-    return NULL;
+    return found;
 }
 
 /* Groups of consumers are plans too; those who are in one are told apart as ever. */
@@ -394,7 +247,8 @@ static void read_groups(struct wr_draft *draft, const struct wr_yaml *root)
         return;
     for (const struct wr_yaml *group = groups->first; group != NULL; group = group->next) {
         const char *name = wr_import_word(group, "name", "unnamed");
-        struct scope scope = {.what = wr_draft_text(draft, "consumer group %s", name)};
+        struct wr_kong_scope scope = {.what = wr_draft_text(draft, "consumer group %s", name)};
+        wr_kong_note_group(draft, group);
         if (wr_import_member(group, "plugins") == NULL)
             continue;
         scope.plan = wr_draft_plan(draft, name, "consumer group");
@@ -403,35 +257,41 @@ static void read_groups(struct wr_draft *draft, const struct wr_yaml *root)
     }
 }
 
-static void read_consumers(struct wr_draft *draft, const struct wr_yaml *root,
-                           const struct wr_yaml *consumers)
+/* Has |consumer| a plugin of its own that limits? */
+static bool has_limits(const struct wr_yaml *consumer)
 {
-    if (consumers == NULL || consumers->kind != WR_YAML_LIST)
-        return;
-    for (const struct wr_yaml *one = consumers->first; one != NULL; one = one->next) {
-        const char *name = wr_import_word(one, "username", wr_import_word(one, "custom_id", "?"));
-        const struct wr_yaml *keys = wr_import_member(one, "keyauth_credentials");
-        struct scope scope = {.what = wr_draft_text(draft, "consumer %s", name)};
-        if (wr_import_member(one, "plugins") == NULL && !is_plan(draft, name))
-            name = group_of(draft, one);
-        if (name == NULL)
-            continue;
-        scope.plan = wr_draft_plan(draft, name, "consumer");
-        if (scope.plan == NULL)
-            continue;
+    const struct wr_yaml *plugin = wr_import_first(consumer, "plugins");
+
+    while (plugin != NULL && strcmp(wr_import_word(plugin, "name", ""), "rate-limiting") != 0)
+        plugin = plugin->next;
+    return plugin != NULL;
+}
+
+static void read_consumers(struct wr_draft *draft, const struct wr_yaml *root)
+{
+    const struct wr_yaml *one, *key;
+
+    for (one = wr_import_first(root, "consumers"); one != NULL; one = one->next) {
+        const char *name = wr_kong_consumer_name(one);
+        struct wr_kong_scope scope = {.what = wr_draft_text(draft, "consumer %s", name)};
+        scope.plan = has_limits(one) ? wr_draft_plan(draft, name, "consumer")
+                                     : wr_draft_find_plan(draft, name, "consumer");
+        if (scope.plan == NULL && has_limits(one))
+            continue; /* the plan was left out, which is noted */
         read_plugins(draft, root, one, &scope);
-        if (keys == NULL || keys->kind != WR_YAML_LIST)
-            continue;
-        for (const struct wr_yaml *key = keys->first; key != NULL; key = key->next)
+        if (scope.plan == NULL)
+            scope.plan = group_of(draft, one);
+        for (key = wr_import_first(one, "keyauth_credentials"); key != NULL; key = key->next)
             if (wr_import_word(key, "key", NULL) != NULL && scope.plan != NULL)
                 wr_draft_key(draft, wr_import_word(key, "key", ""), scope.plan);
+        wr_kong_note_consumer(draft, one, name, scope.plan);
     }
 }
 
 void wr_import_kong(struct wr_draft *draft, const char *name, const char *text, size_t len)
 {
     const struct wr_yaml *root = wr_import_tree(draft, text, len);
-    const struct scope everywhere = {.what = "everything"};
+    const struct wr_kong_scope everywhere = {.what = "everything"};
     const struct wr_yaml *consumers;
     (void)name;
 
@@ -447,14 +307,17 @@ void wr_import_kong(struct wr_draft *draft, const char *name, const char *text, 
         wr_import_member(root, "consumer_groups") != NULL)
         (void)wr_draft_plan(draft, "default", "whoever is no consumer below");
     if (wr_import_word(root, "config", NULL) != NULL || wr_import_member(root, "config") != NULL) {
-        const struct scope plugin = {.what = "everything", .key_header = "apikey"};
+        const struct wr_kong_scope plugin = {.what = "everything", .key_header = "apikey"};
         read_plugin(draft, root, &plugin); /* one plugin alone, as the admin API shows it */
+        wr_kong_note_alone(draft, root);
+    } else {
+        wr_kong_note_root(draft, root);
     }
     read_plugins(draft, root, root, &everywhere);
     read_services(draft, root);
     read_routes(draft, root, root);
     read_groups(draft, root);
-    read_consumers(draft, root, consumers);
+    read_consumers(draft, root);
     if (draft->limits != NULL && draft->limits->next != NULL)
         wr_draft_note(draft, 0, 0,
                       "in Kong the most specific plugin replaces the others; here every limit that "

@@ -100,8 +100,8 @@ static const char *rate_of(struct reading *r, const char *text)
 
     if (per_s == 0)
         return NULL;
-    return wr_draft_rate(r->draft, wr_draft_text(r->draft, "%.*s", (int)(end - text), text), per_s,
-                         -1, -1);
+    return wr_draft_rate(r->draft, r->conf.line,
+                         wr_draft_text(r->draft, "%.*s", (int)(end - text), text), per_s, -1);
 }
 
 static void read_zone(struct reading *r, bool requests)

@@ -53,6 +53,10 @@ static void print_head(const struct wr_draft *draft, const char *program, FILE *
             (void)snprintf(text, sizeof text, "- %s", item->text);
         print_comment("", text, out);
     }
+    if (diag->warnings + diag->errors > diag->kept)
+        (void)fprintf(out,
+                      "# - and %zu more, which were not kept: import parts of the file alone\n",
+                      diag->warnings + diag->errors - diag->kept);
     (void)fputs("version: 1\n", out);
 }
 

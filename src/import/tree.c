@@ -74,16 +74,32 @@ static bool is_among(const char *list, const char *word)
     return false;
 }
 
-void wr_import_rest(struct wr_draft *draft, const struct wr_yaml *map, const char *known,
-                    const char *harmless)
+const struct wr_yaml *wr_import_first(const struct wr_yaml *map, const char *name)
+{
+    const struct wr_yaml *list = wr_import_member(map, name);
+
+    return list != NULL && list->kind == WR_YAML_LIST ? list->first : NULL;
+}
+
+bool wr_import_empty(const struct wr_yaml *value)
+{
+    if (value == NULL)
+        return true;
+    if (value->kind != WR_YAML_SCALAR)
+        return value->count == 0;
+    return value->len == 0 ||
+           (value->plain && (strcmp(value->text, "null") == 0 || strcmp(value->text, "~") == 0));
+}
+
+void wr_import_rest(struct wr_draft *draft, const char *what, const struct wr_yaml *map,
+                    const char *known, const char *harmless)
 {
     if (map == NULL || map->kind != WR_YAML_MAP)
         return;
     for (const struct wr_yaml *value = map->first; value != NULL; value = value->next) {
         const char *name = value->key->text;
-        if (is_among(known, name) || is_among(harmless, name) ||
-            wr_import_word(map, name, "")[0] == '\0')
-            continue;
-        wr_draft_note(draft, value->key->line, value->key->column, "%s: not carried over", name);
+        if (!is_among(known, name) && !is_among(harmless, name) && !wr_import_empty(value))
+            wr_draft_note(draft, value->key->line, value->key->column, "%s: %s: not carried over",
+                          what, name);
     }
 }

@@ -133,15 +133,15 @@ FOUND = {
 
 # Line and a piece of each note; 0: of the whole file. There are no others.
 NOTES = {
-    "aws.json": [(31, "position"), (25, "offset 2"), (0, "get-usage-plan-keys")],
-    "aws_one.json": [(0, "get-usage-plan-keys")],
-    "azure.xml": [(7, "api orders"), (9, "condition"), (10, "condition"), (11, "StatusCode < 300"), (18, "AsJwt"), (19, "User.Id"),
+    "aws.json": [(0, 'plan "Basic Plan" (a1b2c3): here it is called Basic-Plan'), (31, "position"), (25, "offset 2"), (0, "get-usage-plan-keys")],
+    "aws_one.json": [(0, "called Basic-Plan"), (0, "get-usage-plan-keys")],
+    "azure.xml": [(4, "<base />"), (27, "<rate-limit> outside <inbound>"), (7, "api orders"), (9, "condition"), (10, "condition"), (11, "StatusCode < 300"), (18, "AsJwt"), (19, "User.Id"),
                   (20, "{{calls}}"), (21, "bandwidth"), (22, "first-period-start")],
-    "kong.yaml": [(68, "catalog-v2"), (73, "cluster"), (77, "rate-limiting-advanced"), (16, "hosts"), (35, "policy: redis"),
+    "kong.yaml": [(0, 'plan "acme corp" (consumer): here it is called acme-corp'), (15, "route catalog-public"), (59, "route shop-route"), (68, "catalog-v2"), (73, "cluster"), (77, "rate-limiting-advanced"), (16, "hosts"), (35, "policy: redis"),
                   (51, "by-regex"), (0, "most specific")],
     "nginx.conf": [(7, "perserver"), (11, "$limit"), (24, "several places"), (24, "replaces"), (28, "replaces"), (28, "delay=1"),
                    (31, "regular expression"), (34, "several places"), (34, "replaces"), (35, "limit_rate"), (38, "include")],
-    "tyk.json": [(11, "Petstore"), (7, "key_expires_in"), (15, "3 times more"), (20, "is_inactive"), (0, "identity.plan.keys")],
+    "tyk.json": [(0, "called Free-tier"), (11, "Petstore"), (7, "key_expires_in"), (15, "3 times more"), (20, "is_inactive"), (0, "identity.plan.keys")],
 }
 
 
@@ -238,3 +238,109 @@ def test_a_number_that_no_policy_has(weir, tmp_path):
                                "server { limit_req zone=a; location /b { limit_conn d 99999999; } } }")
     assert "rate: 10/second" in text and "name: d" not in text
     assert "limit d (limit_conn of line 3), 99999999 was left out: " in said
+
+
+# ---- nothing is left out in silence
+
+def kong(text):
+    return "_format_version: '3.0'\n" + text
+
+
+MINUTE = "plugins: [{name: rate-limiting, config: {minute: 5}}]"
+TYK = '{"id": "a", "rate": 5, "per": 1, "quota_max": 9, "quota_renewal_rate": 86400, %s}'
+SAID = [
+    ("kong", kong(f"consumers: [{{username: two, keyauth_credentials: [{{key: a}}, {{key: b}}], {MINUTE}}}]"),
+     "consumer two has 2 keys, which limit_by: consumer counts together there; here each key counts apart"),
+    ("kong", kong(f"{MINUTE}\nconsumers: [{{username: three, keyauth_credentials: [{{key: a}}, {{key: b}}, {{key: c}}]}}]"),
+     "consumer three has 3 keys"),
+    ("kong", kong(f"consumers: [{{username: none, {MINUTE}}}]"), "consumer none: no key of it is in this file"),
+    ("kong", kong(f"{MINUTE}\nconsumers: [{{username: jot, jwt_secrets: [{{key: a}}]}}]"), "consumer jot: jwt_secrets: not carried over"),
+    ("kong", kong(f"{MINUTE}\nkeyauth_credentials: [{{key: a, consumer: x}}]"), "configuration: keyauth_credentials: not carried over"),
+    ("kong", kong("plugins: [{name: rate-limiting, consumer: gone, config: {minute: 5}}]"), "consumer gone is not in this file"),
+    ("kong", kong(f"{MINUTE}\nroutes: [{{name: r, paths: [/a], headers: {{x: [y]}}, {MINUTE}}}]"), "route r: its headers"),
+    ("kong", kong(f"{MINUTE}\nroutes: [{{name: r, expression: 'a', {MINUTE}}}]"), "route r: how it is reached has no counterpart"),
+    ("kong", kong(f"{MINUTE}\nroutes: [{{name: r, later: {{a: b}}}}]"), "route r: later: not carried over"),
+    ("kong", kong(f"{MINUTE}\nservices: [{{name: s, enabled: false}}]"), "service s is not enabled"),
+    ("kong", kong("plugins: [{name: key-auth, config: {key_names: [X-A, X-B]}}, {name: rate-limiting, config: {minute: 5}}]"),
+     "keys in X-B; here they are looked for in X-A alone"),
+    ("kong", kong("plugins: [{name: rate-limiting, _config: shared, config: {minute: 5}}]"), "plugin rate-limiting: _config: not carried over"),
+    ("kong", "name: rate-limiting\nservice: {id: a}\nconfig: {minute: 5}", "plugin alone: its service is not in this file"),
+    ("tyk", TYK % '"partitions": {"quota": false, "rate_limit": false, "per_api": true}', "per_api: each API counts apart"),
+    ("tyk", TYK % '"partitions": {"later": true}', "partitions: later: not carried over"),
+    ("tyk", TYK % '"access_rights": {"x": {"api_name": "Pets", "allowed_urls": [{"url": "/a", "methods": ["GET"]}]}}',
+     "policy a: allowed_urls of API Pets: requests elsewhere are refused there"),
+    ("tyk", TYK % '"access_rights": {"x": {"endpoints": [{"path": "/a"}]}}', "policy a: API x: endpoints: not carried over"),
+    ("tyk", TYK % '"smoothing": {"enabled": true}', "policy a: smoothing: not carried over"),
+    ("tyk", TYK % '"state": "draft"', "policy a: its state is draft"),
+    ("tyk", '{"rate": 5, "quota_max": 9, "quota_renewal_rate": 86400}', "a rate of 5 without per: left out"),
+    ("aws", '[{"name": "free/тест", "id": "z", "throttle": {"rateLimit": 5}}]', 'plan "free/тест" (z): here it is called free'),
+    ("aws", '[{"name": "a", "throttle": {"rateLimit": 5, "burstLimit": 0}}]', "expected a burstLimit of at least 1"),
+    ("aws", '[{"name": "a", "throttle": {"rateLimit": 5}, "later": {"b": 1}}]', "plan a: later: not carried over"),
+    ("aws", '{"items": [{"name": "a", "throttle": {"rateLimit": 5}}], "NextToken": "x"}', "NextToken: there are more usage plans"),
+    ("azure", "<inbound>%s<include-fragment fragment-id='f'/></inbound>", "include-fragment f: it is not in this file"),
+    ("azure", "<inbound>%s<llm-token-limit tokens-per-minute='5'/></inbound>", "<llm-token-limit>: tokens"),
+    ("azure", "<policies><inbound>%s</inbound><backend><limit-concurrency max-count='3'/></backend></policies>",
+     "<limit-concurrency> outside <inbound>: left out"),
+    ("azure", "<inbound>%s<limit-concurrency/></inbound>", "expected max-count, found none"),
+    ("azure", "<inbound>%s<quota calls='3'/></inbound>", "expected renewal-period, found none"),
+]
+
+
+@pytest.mark.parametrize("kind, text, said", SAID)
+def test_what_is_not_carried_over_is_said(weir, tmp_path, kind, text, said):
+    text = text.replace("%s", "<rate-limit calls='5' renewal-period='60'/>")
+    printed, messages = check_printed(weir, tmp_path, kind, text)
+    assert said in messages and said in printed
+
+
+def test_one_key_or_none_that_is_counted_needs_no_word(weir, tmp_path):
+    _, said = check_printed(weir, tmp_path, "kong", kong("plugins: [{name: rate-limiting, config: {minute: 5, limit_by: ip}}]\n"
+                            "consumers: [{username: two, keyauth_credentials: [{key: a}, {key: b}]}]"))
+    assert said == ""
+
+
+def test_partitions_of_tyk(weir, tmp_path):
+    """Of a policy with partitions only those hold; the other one's plan shows that the limits are there."""
+    text, said = check_printed(weir, tmp_path, "tyk", "[%s, %s, %s]" % (
+        TYK % '"name": "q", "partitions": {"quota": true, "rate_limit": false}',
+        TYK % '"name": "r", "partitions": {"quota": false, "rate_limit": true}',
+        TYK % '"name": "all", "partitions": {"quota": false, "rate_limit": false}'))
+    assert "rate: {q: unlimited, r: 5/second, all: 5/second}" in text
+    assert "{q: 9, r: unlimited, all: 9}" in text
+    assert "policy q: partitions without rate_limit: its rate does not hold" in said
+    assert "policy r: partitions without quota: its quota does not hold" in said and "policy all" not in said
+
+
+RATES = [("0.3333333333", "1/3s", True), ("0.14285714285714285", "1/7s", True), ("2.00000000001", "2/second", True),
+         ("0.50000000000000000000", "1/2s", False), ("1e-05", "1/100000s", False), ("2.5E+1", "25/second", False),
+         ("3e-8", "1/366d", True), ("0.000000000001", "0/second", True)]
+
+
+@pytest.mark.parametrize("written, rate, noted", RATES)
+def test_the_nearest_rate(weir, tmp_path, written, rate, noted):
+    text, said = check_printed(weir, tmp_path, "aws", '[{"name": "a", "throttle": {"rateLimit": %s, "burstLimit": 2}}]' % written)
+    assert f"{{a: {rate} burst 2}}" in text, text
+    assert (f"a rate of {written} in 1 s: here it is {rate}, the nearest" in said) == noted
+
+
+@pytest.mark.parametrize("written", ["1e", "1e+", "e5", "1.2.3", "1e99", "999999999999999999999", ".", "5x"])
+def test_what_is_no_rate(weir, written):
+    done = run(weir, "aws", "-", stdin='[{"name": "a", "throttle": {"rateLimit": "%s"}}]' % written)
+    assert done.returncode == 1 and f"expected a rateLimit, found {written}: left out" in done.stderr
+
+
+def test_plans_of_kong_that_would_have_one_name(weir, tmp_path):
+    """A consumer, another whose name is made the same, a group, and one that is called as the default is; all apart."""
+    text, said = check_printed(weir, tmp_path, "kong", kong(
+        "plugins: [{name: rate-limiting, consumer_group: a-b, config: {minute: 7}}]\nconsumer_groups: [{name: a-b}]\nconsumers:\n"
+        "- {username: a b, id: one, keyauth_credentials: [{key: k1}], plugins: [{name: rate-limiting, config: {minute: 5}}]}\n"
+        "- {username: default, keyauth_credentials: [{key: k2}], plugins: [{name: rate-limiting, config: {minute: 6}}]}\n"
+        "- {username: c, groups: [{name: a-b}], keyauth_credentials: [{key: k3}], plugins: [{name: cors}]}\n"))
+    assert "{default: unlimited, a-b: 7/minute, a-b-2: 5/minute, default-2: 6/minute}" in text
+    assert '"k1": a-b-2' in text and '"k2": default-2' in text and '"k3": a-b' in text
+    assert "plan a b (consumer) is another than plan a-b: here it is called a-b-2" in said
+
+
+def test_more_notes_than_are_kept(weir, tmp_path):
+    text, said = check_printed(weir, tmp_path, "azure", "<inbound><rate-limit calls='5' renewal-period='60'/>" + "<base/>" * 70 + "</inbound>")
+    assert "# - and 6 more" in text
