@@ -266,7 +266,8 @@ WEIR_API int weir_decide_batch(struct weir *w, const struct weir_request *reques
                                int64_t now, struct weir_answer *answers);
 
 /* As weir_decide, for a cost that is known only afterwards: request->cost_units is an estimate, to
- * be corrected by weir_settle within |ttl_ns| (> 0). Left alone, the estimate stands. */
+ * be corrected by weir_settle within |ttl_ns| (> 0). Left alone, the estimate stands. One of 0
+ * takes nothing, and what it is settled at is not counted. */
 WEIR_API int weir_reserve(struct weir *w, const struct weir_request *request, int64_t ttl_ns,
                           int64_t now, struct weir_answer *answer);
 

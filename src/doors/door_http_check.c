@@ -226,6 +226,20 @@ static bool read_ttl(struct http_door *door, const struct wr_check_reader *reade
     return false;
 }
 
+/* A cost of 0 only looks: nothing is remembered that a settlement could be counted in. */
+static bool holds_something(struct http_door *door, struct http_response *response)
+{
+    static const struct weir_slice cost = {"cost", 4};
+
+    if (door->requests[0].cost_units != 0)
+        return true;
+    http_problem(&door->service, response, 400,
+                 "expected an estimate of at least 1: what is reserved with a cost of 0 could not "
+                 "be settled",
+                 cost);
+    return false;
+}
+
 void http_reserve(struct http_service *service, struct weir_slice peer,
                   const struct wr_http_request *request, struct http_response *response)
 {
@@ -239,7 +253,7 @@ void http_reserve(struct http_service *service, struct weir_slice peer,
     int64_t ttl_ns;
 
     if (!read_body(door, request, &questions, &reader, WR_RESERVE_FORM, response) ||
-        !read_ttl(door, &reader, &ttl_ns, response))
+        !read_ttl(door, &reader, &ttl_ns, response) || !holds_something(door, response))
         return;
     if (!wr_asks_reserve(service->asks, door->requests, answer)) {
         response->waits = true;

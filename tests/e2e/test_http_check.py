@@ -132,6 +132,8 @@ def test_reserve_and_settle(door):
     assert d.ask("POST", "/v1/settle", {"id": "short", "cost": 25}).status == 404
     denied = d.check(door="/v1/reserve", cost=80, ttl=30)
     assert (denied["verdict"], denied["id"]) == ("deny", None)
+    nothing = d.ask("POST", "/v1/reserve", {"ip": "192.0.2.1", "cost": 0, "ttl": 30})
+    assert (nothing.status, nothing.json()["member"]) == (400, "cost")
 
 
 def test_release_frees_a_place(door):
