@@ -157,7 +157,8 @@ bool wr_customers_key_next(const struct wr_customers *map, uint32_t *at,
         uint64_t meta = WR_LOAD(&cell->pair.state);
         uint64_t words[2] = {WR_LOAD(&cell->digest[0]), WR_LOAD(&cell->digest[1])};
 
-        if (wr_key_state_of(meta) != WR_KEY_LIVE || WR_LOAD(&cell->pair.state) != meta)
+        if (wr_key_state_of(meta) != WR_KEY_LIVE || WR_LOAD(&cell->pair.state) != meta ||
+            wr_key_customer(meta) >= map->room) /* damaged */
             continue;
         memcpy(digest, words, sizeof words);
         *number = wr_key_customer(meta);
