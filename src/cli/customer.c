@@ -288,7 +288,9 @@ static int create(struct wr_book *book, const struct wr_customer_args *a)
     struct wr_author author = wr_customer_author(book, a);
     struct wr_customer_change c;
     struct wr_customer_new made = {
-        .name = a->name, .room = wr_customers_room_for(book->database, book->customers->room)};
+        .name = a->name,
+        .first = wr_customers_first_for(book->database),
+        .room = wr_customers_room_for(book->database, book->customers->room)};
     struct wr_customer customer;
     int result;
 

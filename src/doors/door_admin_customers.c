@@ -193,6 +193,7 @@ static int create(struct wr_database *database, const struct customer_call *call
         .suspended = call->suspended == 1,
         .trial_plan = call->trial_plan[0] != '\0' ? call->trial_plan : NULL,
         .trial_until_ns = call->trial_until_ns,
+        .first = wr_customers_first_for(database),
         .room = wr_customers_room_for(database, wr_policy_settings(policy)->customers->room),
     };
     bool with_key = call->make_key == 1 || call->has_value;

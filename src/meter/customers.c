@@ -15,6 +15,7 @@
 
 #include <sqlite3.h>
 
+#include "base/arith.h"
 #include "meter/customers_parts.h"
 #include "meter/recover.h"
 
@@ -54,8 +55,8 @@ int64_t wr_customer_id(const char *name)
     return id != 0 ? (int64_t)id : 1;
 }
 
-/* The lowest number that nobody has ever had. */
-static int next_number(struct wr_database *database, uint32_t room, uint32_t *out)
+/* The lowest number that nobody has ever had: as the database knows, and from |first| on. */
+static int next_number(struct wr_database *database, uint32_t first, uint32_t room, uint32_t *out)
 {
     sqlite3_stmt *statement =
         wr_database_statement(database, "SELECT coalesce(max(number) + 1, 0) FROM customer");
@@ -66,6 +67,7 @@ static int next_number(struct wr_database *database, uint32_t room, uint32_t *ou
     if (result < 0)
         return result;
     (void)sqlite3_reset(statement);
+    number = wr_max_i64(number, first);
     if (number >= room)
         return wr_room_refuse_customer(database, room);
     *out = (uint32_t)number;
@@ -357,7 +359,7 @@ static int make(struct wr_database *database, const struct wr_customer_new *made
         return adopt(database, &known, made, author);
     if (result != 0 && result != WEIR_ENOENT)
         return result;
-    result = next_number(database, made->room, &number);
+    result = next_number(database, made->first, made->room, &number);
     if (result == 0)
         result = insert(database, made, number, author->now_ns);
     if (result == WEIR_EAGAIN && ended)

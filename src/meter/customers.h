@@ -91,13 +91,19 @@ int wr_key_make(const char *prefix, char out[WR_KEY_TEXT_MAX]);
  * database or the smallest of the files of usage has, if that is less. */
 uint32_t wr_customers_room_for(const struct wr_database *database, uint32_t room);
 
+/* The lowest number that a new customer may have: cells below it have counts of somebody, who need
+ * not be in the database any more, if it was lost, or is an older copy. A new customer would begin
+ * with them, and be billed for them. */
+uint32_t wr_customers_first_for(const struct wr_database *database);
+
 struct wr_customer_new {
     const char *name, *tenant, *plan; /* tenant may be NULL */
     uint8_t anchor;                   /* 0: none of its own */
     bool partner, suspended;
     const char *trial_plan; /* NULL: none */
     int64_t trial_until_ns;
-    uint32_t room; /* wr_customers_room_for: numbers are below it */
+    uint32_t first; /* wr_customers_first_for: its number is not below it */
+    uint32_t room;  /* wr_customers_room_for: it is below this */
 };
 int wr_customer_create(struct wr_database *database, const struct wr_customer_new *made,
                        const struct wr_author *author, struct wr_customer *out);

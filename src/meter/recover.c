@@ -17,6 +17,7 @@
 
 #include <sqlite3.h>
 
+#include "base/arith.h"
 #include "meter/customers_parts.h"
 
 #define RECOVERED INT64_C(-1) /* in place of an id */
@@ -51,7 +52,7 @@ static int run2(struct wr_database *database, const char *sql, int64_t a, int64_
     return wr_database_run(database, statement);
 }
 
-/* A number that neither the database nor the map has. */
+/* A number that neither the database nor the map has, nor a cell with counts. */
 static int free_number(struct wr_customers *map, struct wr_database *database, int64_t *out)
 {
     sqlite3_stmt *statement =
@@ -62,7 +63,7 @@ static int free_number(struct wr_customers *map, struct wr_database *database, i
     *out = 0;
     if (result < 0)
         return result;
-    *out = sqlite3_column_int64(statement, 0);
+    *out = wr_max_i64(sqlite3_column_int64(statement, 0), wr_customers_first_for(database));
     (void)sqlite3_reset(statement);
     while (*out < wr_customers_room(map) && wr_customers_get(map, (uint32_t)*out, &record))
         (*out)++;

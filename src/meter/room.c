@@ -34,8 +34,9 @@ static struct wr_customers *open_map(const struct wr_database *database)
     return wr_customers_open(&map, &options, NULL) == 0 ? map : NULL;
 }
 
-/* |room|, or that of the smallest file of usage. */
-static uint32_t cells_of(const struct wr_database *database, uint32_t room)
+/* Call |see| with the path of each file of usage. */
+static void each_usage(const struct wr_database *database,
+                       void (*see)(const char *path, uint32_t *sum), uint32_t *sum)
 {
     char folder[4096], path[4096 + sizeof((struct dirent *)NULL)->d_name];
     size_t suffix = strlen(WR_USAGE_SUFFIX);
@@ -46,17 +47,44 @@ static uint32_t cells_of(const struct wr_database *database, uint32_t room)
     directory = opendir(folder[0] != '\0' ? folder : ".");
     while (directory != NULL && (entry = readdir(directory)) != NULL) {
         size_t len = strlen(entry->d_name);
-        uint32_t is;
         if (len <= suffix || strcmp(entry->d_name + len - suffix, WR_USAGE_SUFFIX) != 0)
             continue;
         (void)snprintf(path, sizeof path, "%s%s", folder, entry->d_name);
-        is = wr_usage_room_at(path);
-        if (is > 0 && is < room)
-            room = is;
+        see(path, sum);
     }
     if (directory != NULL)
         (void)closedir(directory);
+}
+
+static void see_room(const char *path, uint32_t *room)
+{
+    uint32_t is = wr_usage_room_at(path);
+
+    if (is > 0 && is < *room)
+        *room = is;
+}
+
+static void see_end(const char *path, uint32_t *end)
+{
+    uint32_t is = wr_usage_end_at(path);
+
+    if (is > *end)
+        *end = is;
+}
+
+/* |room|, or that of the smallest file of usage. */
+static uint32_t cells_of(const struct wr_database *database, uint32_t room)
+{
+    each_usage(database, see_room, &room);
     return room;
+}
+
+uint32_t wr_customers_first_for(const struct wr_database *database)
+{
+    uint32_t first = 0;
+
+    each_usage(database, see_end, &first);
+    return first;
 }
 
 uint32_t wr_customers_room_for(const struct wr_database *database, uint32_t room)

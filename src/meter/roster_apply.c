@@ -15,7 +15,7 @@
 struct apply {
     const struct wr_roster *roster;
     struct wr_database *database;
-    uint32_t room;
+    uint32_t first, room; /* numbers for new customers */
     const struct wr_author *author;
     struct wr_diag *diag;
     struct wr_roster_done *done;
@@ -201,6 +201,7 @@ static int create(struct apply *apply, const struct wr_roster_entry *entry)
                                          .suspended = entry->suspended,
                                          .trial_plan = trial ? entry->trial_plan : NULL,
                                          .trial_until_ns = entry->trial_until_ns,
+                                         .first = apply->first,
                                          .room = apply->room};
 
     apply->done->created++;
@@ -266,8 +267,13 @@ int wr_roster_apply(const struct wr_roster *roster, struct wr_database *database
                     const struct wr_author *author, struct wr_diag *diag,
                     struct wr_roster_done *done)
 {
-    struct apply apply = {roster, database, wr_customers_room_for(database, room),
-                          author, diag,     done};
+    struct apply apply = {.roster = roster,
+                          .database = database,
+                          .first = wr_customers_first_for(database),
+                          .room = wr_customers_room_for(database, room),
+                          .author = author,
+                          .diag = diag,
+                          .done = done};
     const char *another = diag->another;
     struct wr_own own;
     int result = wr_own_begin(&own, database);

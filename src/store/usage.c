@@ -156,15 +156,50 @@ uint32_t wr_usage_room(const struct wr_usage *usage)
     return usage->room;
 }
 
-uint32_t wr_usage_room_at(const char *path)
+/* The file at |path|, to be closed, if it is one of usage; -1. */
+static int open_to_look(const char *path, uint32_t *room)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     struct wr_mapped_header header;
-    bool good = fd >= 0 && pread(fd, &header, sizeof header, 0) == (ssize_t)sizeof header;
+
+    *room = 0;
+    if (fd >= 0 && pread(fd, &header, sizeof header, 0) == (ssize_t)sizeof header &&
+        memcmp(header.magic, WR_USAGE_MAGIC, sizeof header.magic) == 0 &&
+        header.room <= WR_USAGE_ROOM_LIMIT) {
+        *room = header.room;
+        return fd;
+    }
+    if (fd >= 0)
+        (void)close(fd);
+    return -1;
+}
+
+uint32_t wr_usage_room_at(const char *path)
+{
+    uint32_t room;
+    int fd = open_to_look(path, &room);
 
     if (fd >= 0)
         (void)close(fd);
-    return good && memcmp(header.magic, WR_USAGE_MAGIC, sizeof header.magic) == 0 ? header.room : 0;
+    return room;
+}
+
+uint32_t wr_usage_end_at(const char *path)
+{
+    uint64_t known[512];
+    uint32_t room, end = 0;
+    int fd = open_to_look(path, &room);
+    struct geometry g = geometry_of(room);
+
+    for (uint32_t from = 0; fd >= 0 && from < room; from += 64 * 512) {
+        ssize_t n = pread(fd, known, sizeof known, (off_t)(g.known_at + from / 8));
+        for (uint32_t i = 0; n > 0 && i < (size_t)n / sizeof known[0]; i++)
+            if (known[i] != 0)
+                end = from + 64 * i + 64 - (uint32_t)__builtin_clzll(known[i]);
+    }
+    if (fd >= 0)
+        (void)close(fd);
+    return end < room ? end : room;
 }
 
 uint8_t wr_usage_per(const struct wr_usage *usage)

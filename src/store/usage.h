@@ -44,6 +44,10 @@ void wr_usage_close(struct wr_usage *usage); /* NULL is allowed */
 uint32_t wr_usage_room(const struct wr_usage *usage);
 /* That of the file at |path|, which need not be opened for it. 0: it cannot be told. */
 uint32_t wr_usage_room_at(const char *path);
+
+/* One more than the highest number whose cell was ever counted in, of the file at |path|; 0: none,
+ * or there is no such file. Reads a bit a cell. */
+uint32_t wr_usage_end_at(const char *path);
 uint8_t wr_usage_per(const struct wr_usage *usage);
 uint64_t wr_usage_bytes(const struct wr_usage *usage);
 

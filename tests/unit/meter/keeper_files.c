@@ -119,6 +119,38 @@ static void smaller_files(void **state)
     wr_database_close(database);
 }
 
+/* Cells have counts of somebody whom the database does not know: it is an older copy, say. Who is
+ * new begins with none of them, in whatever file they are. */
+static void counts_of_nobody(void **state)
+{
+    struct wr_customer_new made = {.name = "new", .plan = "free", .room = ROOM};
+    struct wr_database *database;
+    struct wr_usage *usage;
+    struct wr_customer customer;
+
+    (void)state;
+    (void)some_history();
+    database = open_database();
+    assert_int_equal(wr_customers_first_for(database), 2); /* acme is 1 */
+    usage = open_usage_file("daily", WR_PER_DAY);
+    charge(usage, 7, TODAY, 5, 0);
+    wr_usage_close(usage);
+    assert_int_equal(wr_customers_first_for(database), 8);
+    in_the_folder("cp daily.usage gone.usage"); /* of a quota that there is no more */
+    usage = open_usage_file("daily", WR_PER_DAY);
+    charge(usage, ROOM - 2, TODAY, 5, 0);
+    assert_int_equal(wr_customers_first_for(database), ROOM - 1);
+    in_the_folder("mv daily.usage older.usage");
+    wr_usage_close(usage);
+    made.first = wr_customers_first_for(database);
+    assert_int_equal(made.first, ROOM - 1);
+    assert_int_equal(wr_customer_create(database, &made, &somebody, &customer), 0);
+    assert_int_equal(customer.number, ROOM - 1);
+    made.name = "newer";
+    assert_int_equal(wr_customer_create(database, &made, &somebody, NULL), WEIR_EFULL);
+    wr_database_close(database);
+}
+
 /* A file with nothing in it is as good as none. */
 static void empty_database(void **state)
 {
@@ -146,10 +178,8 @@ static void empty_database(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(older_file),
-        TEST(damaged),
-        TEST(smaller_files),
-        TEST(empty_database),
+        TEST(older_file),       TEST(damaged),        TEST(smaller_files),
+        TEST(counts_of_nobody), TEST(empty_database),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
