@@ -83,7 +83,8 @@ static void find_all(void)
             abort();
     }
     while (wr_customers_key_next(map, &at, digest, &number))
-        continue;
+        if (number >= wr_customers_room(map))
+            abort();
     for (unsigned i = 0; i < WR_CUSTOMER_PLANS + 1; i++)
         (void)wr_customers_plan_name(map, i, text);
 }

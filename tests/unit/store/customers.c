@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -379,6 +380,23 @@ static void files_that_do_not_fit_are_refused(void **state)
     (void)close(fd);
 }
 
+/* Keys that lead beyond the room, wherever keys may be. */
+static void damaged_keys_lead_nowhere(void **state)
+{
+    const uint64_t word =
+        UINT64_C(1) << 24 | 0xffffff; /* LIVE, of the last customer there can be */
+    unsigned char digest[16];
+    uint32_t at = 0, number;
+    int fd = open(path, O_WRONLY);
+    struct stat st;
+
+    assert_true(fd >= 0 && fstat(fd, &st) == 0);
+    for (off_t to = 24576; to < st.st_size; to += (off_t)sizeof word)
+        assert_int_equal(pwrite(fd, &word, sizeof word, to), sizeof word);
+    assert_false(wr_customers_key_next(*state, &at, digest, &number));
+    (void)close(fd);
+}
+
 /* A million: opened without being read, its memory not touched. */
 static void a_large_file_opens_at_once(void **state)
 {
@@ -466,6 +484,7 @@ int main(void)
         T(plans_are_numbered_once),
         T(one_process_changes_it),
         T(files_that_do_not_fit_are_refused),
+        T(damaged_keys_lead_nowhere),
         T(a_large_file_opens_at_once),
         T(readers_see_whole_changes),
     };
