@@ -192,7 +192,8 @@ void admin_explain_envoy(struct http_service *service, struct weir_slice peer,
 
 /* ---- /v1/keys/envoy ------------------------------------------------------------------------- */
 
-/* NULL, or what is wrong. */
+/* NULL, or what is wrong. Which there are, and that domain comes once, is checked before
+ * (http_query.c). */
 static const char *take_parameter(struct question *q, struct weir_slice name,
                                   struct weir_slice value)
 {
@@ -200,13 +201,9 @@ static const char *take_parameter(struct question *q, struct weir_slice name,
     const char *colon = value.len > 0 ? memchr(value.ptr, ':', value.len) : NULL;
 
     if (http_is(name, "domain")) {
-        if (q->reader.request.domain.ptr != NULL)
-            return "given twice";
         q->reader.request.domain = value;
         return NULL;
     }
-    if (!http_is(name, "entry"))
-        return "no such parameter; there are domain and entry";
     if (descriptor->count == WR_ENTRIES_MAX)
         return "given more often than a descriptor can have entries";
     if (colon == NULL || colon == value.ptr)

@@ -36,7 +36,8 @@ static struct weir_slice text_of(const char *text)
 
 /* ---- what is asked -------------------------------------------------------------------------- */
 
-/* NULL, or what is wrong. */
+/* NULL, or what is wrong. Which there are, and that all but by come once, is checked before
+ * (http_query.c). */
 static const char *take_parameter(struct asked *asked, struct weir_slice name,
                                   struct weir_slice value)
 {
@@ -45,14 +46,10 @@ static const char *take_parameter(struct asked *asked, struct weir_slice name,
                               : http_is(name, "key")  ? &asked->plain
                                                       : NULL;
 
-    if (once != NULL && once->ptr != NULL)
-        return "given twice";
     if (once != NULL) {
         *once = value;
         return NULL;
     }
-    if (!http_is(name, "by"))
-        return "no such parameter; there are limit, by, key and plan";
     if (asked->by_count == WEIR_KEY_PARTS_MAX)
         return "given more often than a key can have parts";
     asked->by[asked->by_count++] = value;
