@@ -1,11 +1,11 @@
 /* alerts.c - `weir alerts`: which thresholds of quotas were reached, who was told, and what nobody
  * took. */
-#include <getopt.h>
 #include <inttypes.h>
 #include <string.h>
 
 #include "cli/commands.h"
 #include "cli/customer.h"
+#include "cli/options.h"
 #include "doors/alert_page.h"
 #include "wire/logtime.h"
 
@@ -50,11 +50,12 @@ static bool parse(struct arguments *a, int argc, char **argv)
         {"config", required_argument, NULL, 'c'}, {"json", no_argument, NULL, 'j'},
         {"state", required_argument, NULL, 's'},  {"all", no_argument, NULL, 'a'},
         {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0}};
+    struct wr_options reading = {.shorts = "c:jh", .longs = options};
     enum wr_alert_state state;
     int option;
 
     *a = (struct arguments){.policy = WR_POLICY_DEFAULT, .state = -1};
-    while ((option = getopt_long(argc, argv, "c:jh", options, NULL)) != -1) {
+    while ((option = wr_options_next(&reading, argc, argv)) != -1) {
         if (option == 'c')
             a->policy = optarg;
         else if (option == 'j')
@@ -161,7 +162,7 @@ static bool is_action(const struct arguments *a)
     if (a->action == NULL)
         return false;
     if (strcmp(a->action, "retry") == 0)
-        return (a->name != NULL) != a->all && a->state < 0;
+        return (a->name != NULL) != a->all && a->state < 0 && !a->json;
     return strcmp(a->action, "list") == 0 && !a->all;
 }
 

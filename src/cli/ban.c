@@ -3,12 +3,12 @@
  *
  * The policy is read for the arena's path and for the names of identities; nothing is decided, so
  * no limit of it is entered into the arena. */
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli/commands.h"
+#include "cli/options.h"
 #include "doors/bans.h"
 #include "lib/handle.h"
 
@@ -139,13 +139,13 @@ static bool take(struct arguments *a, int option)
     return true;
 }
 
-static bool parse(struct arguments *a, int argc, char **argv, const struct option *options)
+static bool parse(struct arguments *a, int argc, char **argv, struct wr_options reading)
 {
     int option;
 
     memset(a, 0, sizeof *a);
     a->policy = DEFAULT_POLICY;
-    while ((option = getopt_long(argc, argv, "c:ljh", options, NULL)) != -1)
+    while ((option = wr_options_next(&reading, argc, argv)) != -1)
         if (!take(a, option))
             return false;
     return optind == argc && a->callers <= 1 && !(a->lasts.ptr != NULL && a->until.ptr != NULL);
@@ -273,6 +273,15 @@ static int ban(struct weir *w, const struct arguments *a)
     return 0;
 }
 
+/* A list has nobody to be banned, until when and why. */
+static bool is_whole_ban(const struct arguments *a)
+{
+    if (!a->list)
+        return a->callers == 1;
+    return a->callers == 0 && a->lasts.ptr == NULL && a->until.ptr == NULL &&
+           a->reason.ptr == NULL && !a->everyone;
+}
+
 int wr_cmd_ban(int argc, char **argv)
 {
     static const struct option options[] = {{"config", required_argument, NULL, 'c'},
@@ -291,7 +300,8 @@ int wr_cmd_ban(int argc, char **argv)
     struct place *place;
     int status;
 
-    if (!parse(&a, argc, argv, options) || (!a.help && a.list == (a.callers == 1))) {
+    if (!parse(&a, argc, argv, (struct wr_options){.shorts = "c:ljh", .longs = options}) ||
+        (!a.help && !is_whole_ban(&a))) {
         (void)fputs(ban_usage, stderr);
         return 2;
     }
@@ -356,7 +366,8 @@ int wr_cmd_unban(int argc, char **argv)
     struct place *place;
     int status;
 
-    if (!parse(&a, argc, argv, options) || (!a.help && a.callers != 1)) {
+    if (!parse(&a, argc, argv, (struct wr_options){.shorts = "c:h", .longs = options}) ||
+        (!a.help && a.callers != 1)) {
         (void)fputs(unban_usage, stderr);
         return 2;
     }

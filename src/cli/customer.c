@@ -7,6 +7,7 @@
 
 #include "cli/commands.h"
 #include "cli/customer_args.h"
+#include "meter/known.h"
 
 static const char usage[] =
     "usage: weir customer [-c FILE] ACTION [NAME] [OPTION]...\n"
@@ -139,8 +140,6 @@ static int print_hash(const struct wr_book *book, const struct wr_customer_args 
     size_t len;
     bool made;
 
-    if (wr_customer_given(a, WR_ARG_VALUE) == NULL)
-        return wr_customer_complain("hash", "--value KEY, or --value - to read it");
     value = identity != NULL ? value_of(a, buffer, sizeof buffer, &made) : NULL;
     if (value == NULL)
         return 1;
@@ -162,8 +161,6 @@ static int revoke_key(struct wr_book *book, const struct wr_customer_args *a, in
     struct wr_customer_key key;
     int result;
 
-    if (a->more == NULL)
-        return wr_customer_complain("key-revoke", "NAME and the ID of a key");
     result = wr_customer_find_key(book->database, customer, a->more, &key);
     if (result == 0)
         result = wr_customer_revoke_key(book->database, key.digest, &author);
@@ -233,6 +230,28 @@ static int end_printing(struct wr_book *book, struct printing *p, int result)
     return wr_book_print_page(&p->page) ? 0 : 1;
 }
 
+/* A slip in a name is no list of nobody. */
+static bool is_known(struct wr_book *book, const struct wr_customer_args *a)
+{
+    const char *plan = wr_customer_given(a, WR_ARG_PLAN);
+    const char *tenant = wr_customer_given(a, WR_ARG_TENANT);
+    int result = plan != NULL ? wr_there_is_plan(book->database, book->policy, plan) : 1;
+
+    if (result == 0)
+        (void)fprintf(stderr, "weir customer: --plan: there is no plan \"%s\"\n", plan);
+    if (result == 1 && tenant != NULL) {
+        result = wr_there_is_tenant(book->database, tenant);
+        if (result == 0)
+            (void)fprintf(stderr,
+                          "weir customer: --tenant: there is no customer of a tenant called "
+                          "\"%s\"\n",
+                          tenant);
+    }
+    if (result < 0)
+        (void)wr_book_fail(book, "customer", result);
+    return result == 1;
+}
+
 static int list(struct wr_book *book, const struct wr_customer_args *a)
 {
     const struct wr_customer_filter filter = {.plan = wr_customer_given(a, WR_ARG_PLAN),
@@ -241,6 +260,8 @@ static int list(struct wr_book *book, const struct wr_customer_args *a)
                                                   wr_customer_given(a, WR_ARG_ALL) != NULL};
     struct printing p = {.book = book, .json = a->json};
 
+    if (!is_known(book, a))
+        return 1;
     begin(&p, "customers");
     return end_printing(book, &p, wr_customers_each(book->database, &filter, print_one, &p));
 }
@@ -349,31 +370,20 @@ static int act_on(struct wr_book *book, const struct wr_customer_args *a)
 
     if (result != 0)
         return wr_book_fail(book, "customer", result);
-    if (strcmp(a->action, "show") == 0)
+    if (wr_customer_acts(a, "show"))
         return show(book, a, &customer);
-    if (strcmp(a->action, "set") == 0)
+    if (wr_customer_acts(a, "set"))
         return set(book, a, customer.id);
-    if (strcmp(a->action, "key-add") == 0)
+    if (wr_customer_acts(a, "key-add"))
         return add_key(book, a, customer.id);
-    if (strcmp(a->action, "key-revoke") == 0)
+    if (wr_customer_acts(a, "key-revoke"))
         return revoke_key(book, a, customer.id);
-    if (strcmp(a->action, "log") == 0)
+    if (wr_customer_acts(a, "log"))
         return print_log(book, a, customer.id);
-    result = strcmp(a->action, "end") == 0
-                 ? wr_customer_end(book->database, customer.id, &author)
-                 : wr_customer_resume(book->database, customer.id, &author);
+    result = wr_customer_acts(a, "end") ? wr_customer_end(book->database, customer.id, &author)
+                                        : wr_customer_resume(book->database, customer.id, &author);
     return result == 0 ? 0 : wr_book_fail(book, "customer", result);
 }
-
-static const struct {
-    const char *name;
-    bool named, writes; /* needs a NAME; changes something */
-} actions[] = {
-    {"list", false, false}, {"show", true, false},      {"create", true, true},
-    {"set", true, true},    {"end", true, true},        {"resume", true, true},
-    {"log", false, false},  {"key-revoke", true, true}, {"key-add", true, true},
-    {"hash", false, false}, {"recover", false, true},
-};
 
 /* A customers' file is written before there is a database. */
 static int hash(const struct wr_customer_args *a)
@@ -385,20 +395,20 @@ static int hash(const struct wr_customer_args *a)
     return fflush(stdout) == 0 ? status : 1;
 }
 
-static int run(const struct wr_customer_args *a, bool writes)
+static int run(const struct wr_customer_args *a)
 {
     struct wr_book book;
     int status = 1;
 
-    if (strcmp(a->action, "recover") == 0)
+    if (wr_customer_acts(a, "recover"))
         return fflush(stdout) == 0 ? wr_book_recover(a->policy) : 1;
-    if (strcmp(a->action, "hash") == 0)
+    if (wr_customer_acts(a, "hash"))
         return hash(a);
-    if (strcmp(a->action, "create") == 0 ? wr_book_begin(&book, a->policy)
-                                         : wr_book_open(&book, a->policy, writes)) {
-        if (strcmp(a->action, "list") == 0)
+    if (wr_customer_acts(a, "create") ? wr_book_begin(&book, a->policy)
+                                      : wr_book_open(&book, a->policy, wr_customer_writes(a))) {
+        if (wr_customer_acts(a, "list"))
             status = list(&book, a);
-        else if (strcmp(a->action, "create") == 0)
+        else if (wr_customer_acts(a, "create"))
             status = create(&book, a);
         else if (a->name == NULL)
             status = print_log(&book, a, 0);
@@ -414,15 +424,11 @@ int wr_cmd_customer(int argc, char **argv)
     struct wr_customer_args a;
 
     if (!wr_customer_parse(&a, argc, argv)) {
-        (void)fputs(usage, stderr);
+        if (!a.complained)
+            (void)fputs(usage, stderr);
         return 2;
     }
     if (a.help)
         return fputs(usage, stdout) == EOF;
-    for (size_t i = 0; i < sizeof actions / sizeof actions[0]; i++)
-        if (strcmp(actions[i].name, a.action) == 0 && (!actions[i].named || a.name != NULL))
-            return run(&a, actions[i].writes);
-    (void)fprintf(stderr, "weir customer: expected an action, and NAME where it needs one\n");
-    (void)fputs(usage, stderr);
-    return 2;
+    return run(&a);
 }

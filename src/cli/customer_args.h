@@ -21,17 +21,26 @@ enum wr_customer_option {
     WR_ARG_WHO,
     WR_ARG_ALL,
     WR_ARG_KEY,
+    WR_ARG_JSON,
     WR_ARG_END
 };
 
+struct wr_customer_action;
+
 struct wr_customer_args {
-    const char *policy, *action, *name, *more;
+    const char *policy, *name, *more;
+    const struct wr_customer_action *action;
     const char *given[WR_ARG_END - WR_ARG_PLAN]; /* by option; "" for flags */
     bool json, help;
+    bool complained; /* it was said what is wrong */
 };
 
-/* False: wrong usage. */
+/* What is written, of which action, all of it taken by that. False: wrong usage. */
 bool wr_customer_parse(struct wr_customer_args *a, int argc, char **argv);
+
+bool wr_customer_acts(const struct wr_customer_args *a, const char *action);
+/* Does the action change something? */
+bool wr_customer_writes(const struct wr_customer_args *a);
 
 /* The value of an option; NULL: it is not there. */
 static inline const char *wr_customer_given(const struct wr_customer_args *a, int option)

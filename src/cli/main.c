@@ -9,8 +9,10 @@ static int cmd_help(int argc, char **argv);
 
 static int cmd_version(int argc, char **argv)
 {
-    (void)argc;
-    (void)argv;
+    if (argc > 1) {
+        (void)fprintf(stderr, "%s: expected nothing behind it, found \"%s\"\n", argv[0], argv[1]);
+        return 2;
+    }
     (void)puts("weir " WEIR_VERSION);
     return 0;
 }

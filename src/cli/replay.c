@@ -6,7 +6,6 @@
  * Several files are merged by the time of their next request, so that the logs of several servers,
  * or rotated ones in any order, are one stream. */
 #include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +15,7 @@
 #include "base/units.h"
 #include "cli/commands.h"
 #include "cli/input.h"
+#include "cli/options.h"
 #include "cli/replay.h"
 #include "engine/engine.h"
 #include "lib/handle.h"
@@ -425,10 +425,11 @@ int wr_cmd_replay(int argc, char **argv)
                                         .window_ns = WINDOW_DEFAULT_NS,
                                         .logs = standard_input,
                                         .log_count = 1};
+    struct wr_options reading = {.shorts = "c:f:h", .longs = long_options};
     bool help = false;
     int option, status;
 
-    while ((option = getopt_long(argc, argv, "c:f:h", long_options, NULL)) != -1) {
+    while ((option = wr_options_next(&reading, argc, argv)) != -1) {
         status = take_option(option, &options, &help);
         if (status != 0)
             return status;

@@ -1,11 +1,11 @@
 /* serve.c - `weir serve`: the decision service. */
-#include <getopt.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "cli/commands.h"
+#include "cli/options.h"
 #include "doors/doors.h"
 #include "serve/log.h"
 #include "serve/serve.h"
@@ -75,10 +75,11 @@ static int parse(int argc, char **argv, struct arguments *out)
                                             {"log-level", required_argument, NULL, LOG_LEVEL},
                                             {"help", no_argument, NULL, 'h'},
                                             {NULL, 0, NULL, 0}};
+    struct wr_options reading = {.shorts = "c:h", .longs = options};
     bool good = true;
     int option;
 
-    while (good && (option = getopt_long(argc, argv, "c:h", options, NULL)) != -1) {
+    while (good && (option = wr_options_next(&reading, argc, argv)) != -1) {
         if (option == 'h') {
             (void)fputs(usage, stdout);
             return 0;

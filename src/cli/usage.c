@@ -1,13 +1,14 @@
 /* usage.c - `weir usage`: what customers used, from the ledger; what is to be billed; and whether
  * the ledger is right. */
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli/commands.h"
 #include "cli/customer.h"
+#include "cli/options.h"
 #include "cli/usage_verify.h"
+#include "meter/known.h"
 #include "meter/standing.h"
 #include "policy/rate.h"
 
@@ -28,7 +29,7 @@ static const char usage[] =
     "      --over           windows with overage alone, for bills: a month has those that end in\n"
     "                       it, so that each is billed once. One that is open may still grow\n"
     "      --top N          who used most\n"
-    "      --quota NAME     of this quota alone\n"
+    "      --quota NAME     of this quota alone; lines, also of one customer\n"
     "      --tenant TEXT    of this tenant's customers alone\n"
     "      --csv            comma-separated, with a first line of names (RFC 4180); a text that a\n"
     "                       spreadsheet would take for a formula gets an apostrophe\n"
@@ -50,7 +51,7 @@ struct arguments {
     char **names;
     int name_count;
     struct wr_report_filter filter;
-    bool dated, days, windows, top, verify, help;
+    bool month, dated, days, windows, top, csv, json, verify, help;
     bool complained; /* it was said what is wrong */
     enum shape shape;
 };
@@ -72,7 +73,8 @@ static bool read_span(struct arguments *a, int option)
         return option == MONTH
                    ? complain(a, "--month", "a month such as 2026-11")
                    : complain(a, option == FROM ? "--from" : "--to", "a day such as 2026-11-30");
-    a->dated = true;
+    a->month = a->month || option == MONTH;
+    a->dated = a->dated || option != MONTH;
     if (option != TO)
         a->filter.first = day;
     if (option == TO)
@@ -97,9 +99,9 @@ static bool take(struct arguments *a, int option)
     if (option == 'c')
         a->policy = optarg;
     else if (option == 'j')
-        a->shape = JSON;
+        a->json = true;
     else if (option == CSV)
-        a->shape = CSV_LINES;
+        a->csv = true;
     else if (option == 'h')
         a->help = true;
     else if (option == DAYS)
@@ -123,12 +125,27 @@ static bool take(struct arguments *a, int option)
     return true;
 }
 
+/* Of lines, or what chooses among them. */
+static bool asks_lines(const struct arguments *a)
+{
+    return a->month || a->dated || a->days || a->windows || a->top || a->csv ||
+           a->filter.quota != NULL;
+}
+
 /* Do the arguments go together? */
 static bool is_whole(struct arguments *a)
 {
     const char *wrong = NULL;
 
-    if (a->days + a->windows + a->top + a->verify > 1)
+    if (a->verify && (asks_lines(a) || a->filter.tenant != NULL))
+        wrong = "--verify looks at all there is: expected --json and DATABASEs beside it alone";
+    else if (a->month && a->dated)
+        wrong = "expected --month, or --from and --to, found both";
+    else if (a->csv && a->json)
+        wrong = "expected one of --csv and --json, found both";
+    else if (a->name_count == 1 && a->filter.tenant != NULL)
+        wrong = "expected NAME, who is one customer, or --tenant, found both";
+    else if (a->days + a->windows + a->top + a->verify > 1)
         wrong = "expected one of --days, --windows or --over, --top and --verify, found several";
     else if (!a->verify && a->name_count > 1)
         wrong = "expected one NAME, found several";
@@ -158,12 +175,16 @@ static bool parse(struct arguments *a, int argc, char **argv)
                                             {"config", required_argument, NULL, 'c'},
                                             {"help", no_argument, NULL, 'h'},
                                             {NULL, 0, NULL, 0}};
+    struct wr_options reading = {.shorts = "c:jh", .longs = options};
     int option;
 
     *a = (struct arguments){.policy = WR_POLICY_DEFAULT, .filter = {.last = INT32_MAX / 2}};
-    while ((option = getopt_long(argc, argv, "c:jh", options, NULL)) != -1)
-        if (!take(a, option))
+    while ((option = wr_options_next(&reading, argc, argv)) != -1)
+        if (!take(a, option)) {
+            a->complained = a->complained || reading.twice;
             return false;
+        }
+    a->shape = a->csv ? CSV_LINES : a->json ? JSON : TEXT;
     a->names = argv + optind;
     a->name_count = argc - optind;
     return is_whole(a);
@@ -306,61 +327,25 @@ static int print_standings(struct wr_book *book, const struct arguments *a,
 /* ---- names ------------------------------------------------------------------------------------
  */
 
-struct search {
-    const char *name;
-    bool found;
-};
-
-static bool is_quota(void *context, const struct wr_report_quota *quota)
-{
-    struct search *search = context;
-
-    search->found = strcmp(search->name, quota->name) == 0;
-    return !search->found;
-}
-
-static bool is_anybody(void *context, const struct wr_customer *customer)
-{
-    (void)customer;
-    ((struct search *)context)->found = true;
-    return false;
-}
-
-/* Of the policy, or of one before that the ledger remembers. */
-static int find_quota(struct wr_book *book, struct search *search)
-{
-    for (size_t i = 0; i < wr_policy_limit_count(book->policy); i++) {
-        const struct wr_policy_limit *limit = wr_policy_limit(book->policy, i);
-        if (limit->quota != NULL && limit->quota->exact && strcmp(limit->name, search->name) == 0)
-            search->found = true;
-    }
-    return search->found ? 0 : wr_report_quotas(book->database, is_quota, search);
-}
-
 static bool not_found(const char *option, const char *what, const char *name)
 {
     (void)fprintf(stderr, "weir usage: %s: there is no %s \"%s\"\n", option, what, name);
     return false;
 }
 
-/* A slip in a name is no report of nothing. */
 static bool is_known(struct wr_book *book, const struct arguments *a)
 {
-    const struct wr_customer_filter of_tenant = {
-        .tenant = a->filter.tenant, .with_ended = true, .most = 1};
-    struct search quota = {.name = a->filter.quota}, tenant = {.name = a->filter.tenant};
-    int result = 0;
+    int quota = 1, tenant = 1;
 
-    if (quota.name != NULL)
-        result = find_quota(book, &quota);
-    if (result == 0 && tenant.name != NULL)
-        result = wr_customers_each(book->database, &of_tenant, is_anybody, &tenant);
-    if (result != 0)
-        return wr_book_fail(book, "usage", result) == 0;
-    if (quota.name != NULL && !quota.found)
-        return not_found("--quota", "quota by customer called", quota.name);
-    return tenant.name == NULL || tenant.found ||
-           not_found("--tenant", "customer of a tenant called", tenant.name);
+    if (a->filter.quota != NULL)
+        quota = wr_there_is_quota(book->database, book->policy, a->filter.quota);
+    if (quota == 1 && a->filter.tenant != NULL)
+        tenant = wr_there_is_tenant(book->database, a->filter.tenant);
+    if (quota < 0 || tenant < 0)
+        return wr_book_fail(book, "usage", quota < 0 ? quota : tenant) == 0;
+    if (quota == 0)
+        return not_found("--quota", "quota by customer called", a->filter.quota);
+    return tenant == 1 || not_found("--tenant", "customer of a tenant called", a->filter.tenant);
 }
 
 static int report(struct wr_book *book, struct arguments *a)
@@ -375,7 +360,7 @@ static int report(struct wr_book *book, struct arguments *a)
         if (result != 0)
             return wr_book_fail(book, "usage", result);
         a->filter.customer = customer.id;
-        if (!a->dated && !a->days && !a->windows && !a->top && a->shape != CSV_LINES)
+        if (!asks_lines(a))
             return print_standings(book, a, &customer);
     }
     return print_report(book, a);

@@ -8,6 +8,7 @@
 
 #include "base/units.h"
 #include "doors/customer_page.h"
+#include "meter/known.h"
 #include "policy/rate.h"
 #include "serve/keeping.h"
 #include "wire/customerjson.h"
@@ -365,6 +366,29 @@ struct wr_database *customer_call_open(const struct customer_call *call, bool wr
     if (wr_database_open(&database, &options, &fault) != 0)
         customer_call_refuse(answer, 503, fault.text, NULL);
     return database;
+}
+
+bool customer_call_known(const struct customer_call *call, struct wr_database *database,
+                         struct http_job_answer *answer)
+{
+    const struct wr_policy *policy = call->handle->policy;
+    int quota = 1, plan = 1, tenant = 1;
+
+    if (call->quota[0] != '\0')
+        quota = wr_there_is_quota(database, policy, call->quota);
+    if (call->plan[0] != '\0')
+        plan = wr_there_is_plan(database, policy, call->plan);
+    if (call->tenant[0] != '\0')
+        tenant = wr_there_is_tenant(database, call->tenant);
+    if (quota < 0 || plan < 0 || tenant < 0)
+        customer_call_fail(answer, database, quota < 0 ? quota : plan < 0 ? plan : tenant);
+    else if (quota == 0)
+        customer_call_refuse(answer, 404, "there is no such quota by customer", "quota");
+    else if (plan == 0)
+        customer_call_refuse(answer, 404, "there is no such plan", "plan");
+    else if (tenant == 0)
+        customer_call_refuse(answer, 404, "there is no customer of such a tenant", "tenant");
+    return quota == 1 && plan == 1 && tenant == 1;
 }
 
 void customer_call_fail(struct http_job_answer *answer, const struct wr_database *database,

@@ -53,6 +53,9 @@ bool customer_call_body(struct customer_call *call, struct http_service *service
 /* In another thread: the database, or NULL and |answer| says why. */
 struct wr_database *customer_call_open(const struct customer_call *call, bool write,
                                        struct http_job_answer *answer);
+/* Is there a quota, a plan, a tenant by the names in the query? False: |answer| says which not. */
+bool customer_call_known(const struct customer_call *call, struct wr_database *database,
+                         struct http_job_answer *answer);
 /* An error of it. */
 void customer_call_fail(struct http_job_answer *answer, const struct wr_database *database,
                         int result);

@@ -114,6 +114,10 @@ static void work_get(void *order, struct http_job_answer *answer)
 
     if (database == NULL)
         return;
+    if (!customer_call_known(call, database, answer)) {
+        wr_database_close(database);
+        return;
+    }
     answer->status = 200;
     if (call->name[0] == '\0') {
         result = list(database, call, &answer->page);

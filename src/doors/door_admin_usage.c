@@ -21,6 +21,10 @@ static void work(void *order, struct http_job_answer *answer)
 
     if (database == NULL)
         return;
+    if (!customer_call_known(call, database, answer)) {
+        wr_database_close(database);
+        return;
+    }
     answer->status = 200;
     if (call->name[0] == '\0') {
         result = usage_of_all(database, call, 0, answer);

@@ -179,7 +179,8 @@ def test_a_plan_that_the_policy_has_not_any_more(shop):
 
 BAD = [
     (["create", "acme", "--plan", "gold"], "a plan of the policy"), (["create", " "], "name"),
-    (["create", "acme", "--anchor", "32"], "1 to 31"), (["create", "acme", "--trial", "pro"], "--until"),
+    (["create", "acme", "--anchor", "32"], "1 to 31"), (["list", "--plan", "nope"], 'there is no plan "nope"'),
+    (["list", "--tenant", "nope"], 'no customer of a tenant called "nope"'),
     (["create", "acme", "--trial", "pro", "--for", "soon"], "duration"), (["set", "nobody", "--plan", "pro"], "no such customer"),
     (["set", "there", "--partner", "maybe"], "yes or no"), (["create", "there"], "already"),
     (["create", "acme", "--trial", "pro", "--until", "2020-01-01T00:00:00Z"], "to come"),
@@ -192,9 +193,35 @@ def test_bad_orders(shop):
     shop.customer("create", "there")
     for arguments, said in BAD:
         assert said in shop.customer(*arguments, status=1), arguments
-    for arguments in ([], ["frobnicate"], ["show"], ["list", "--frob"], ["show", "a", "b", "c"]):
+    for arguments in ([], ["frobnicate"], ["list", "--frob"]):
         assert "usage: weir customer" in shop.customer(*arguments, status=2)
     assert "weir customer: unrecognized option" in shop.customer("list", "--frob", status=2)
+
+
+NOT_TAKEN = [  # what is neither obeyed nor passed over in silence
+    (["create", "y", "z", "--plan", "free"], 'create: expected one NAME, found also "z"'), (["show"], "expected one NAME, found none"),
+    (["show", "a", "b", "c"], 'found also "c"'), (["recover", "x"], 'recover: expected no word, found also "x"'),
+    (["list", "there"], 'list: expected no word'), (["log", "there", "b"], "at most one NAME"),
+    (["key-revoke", "there"], "expected one NAME and the ID of a key, found the NAME alone"), (["hash"], "--value"),
+    (["set", "there", "--key"], "set takes no --key; it takes --plan, --tenant, --anchor, --partner, --suspended, --trial, --until, "
+     "--for, --reason, --who, --json"),
+    (["resume", "there", "--plan", "free"], "resume takes no --plan; it takes --reason, --who"),
+    (["recover", "--json"], "recover takes no --json"), (["show", "there", "--all"], "show takes no --all; it takes --json"),
+    (["create", "y", "--json"], "create takes no --json"), (["set", "there", "--trial", "-", "--for", "1d"], "--trial - ends"),
+    (["create", "y", "--plan", "pro", "--plan", "free"], "weir customer: --plan: given twice"), (["set", "there"], "something to set"),
+    (["create", "y", "--trial", "pro"], "--until"), (["create", "y", "--trial", "pro", "--for", "1d", "--until", "2099-01-01"], "one of"),
+    (["set", "there", "--for", "1d"], "expected --trial PLAN"), (["create", "y", "--key", "--value", "v"], "one of --key"),
+    (["create", "y", "--prefix", "k_"], "expected --key beside it"), (["key-add", "there", "--value", "v", "--prefix", "k_"], "--prefix"),
+]
+
+
+def test_what_an_action_does_not_take(shop):
+    shop.customer("create", "there", "--plan", "pro")
+    before = shop.customer("show", "there"), shop.customer("list", "--all")
+    for arguments, said in NOT_TAKEN:
+        told = shop.customer(*arguments, status=2)
+        assert said in told and (len(told.splitlines()) == 1), arguments
+    assert (shop.customer("show", "there"), shop.customer("list", "--all")) == before
 
 
 BAD_REPORTS = [  # and the exit status
@@ -206,6 +233,10 @@ BAD_REPORTS = [  # and the exit status
     (["--quota", "nope"], 1, 'no quota by customer called "nope"'), (["--quota", "per-ip"], 1, "no quota by customer"),
     (["--tenant", "nope"], 1, 'no customer of a tenant called "nope"'),
     (["--verify", "nofile"], 1, "nofile: there is no such file\n"),
+    (["--month", "2026-11", "--from", "2026-11-03"], 2, "--month, or --from and --to"), (["--csv", "--json"], 2, "--csv and --json"),
+    (["--month", "2026-11", "--month", "2026-12"], 2, "--month: given twice"), (["--verify", "--month", "2026-11"], 2, "--verify looks"),
+    (["--verify", "--csv"], 2, "--verify looks"), (["--verify", "--quota", "daily"], 2, "--verify looks"),
+    (["a", "--tenant", "t"], 2, "or --tenant, found both"), (["--verify", "--tenant", "t"], 2, "--verify looks"),
 ]
 
 
@@ -219,6 +250,9 @@ def test_bad_reports(shop):
     assert "weir usage: unrecognized option" in shop.command("usage", "--frob", status=2)
     assert 'weir alerts: --state: expected claiming, ' in shop.command("alerts", "list", "--state", "frob", status=2)
     assert shop.command("usage", "--quota", "daily") == ""
+    for command, *arguments in (["alerts", "retry", "--all", "--json"], ["ban", "--list", "--reason", "r"], ["ban", "--list", "--for", "1h"],
+                                ["ban", "--ip", "192.0.2.1", "--reason", "a", "--reason", "b"], ["unban", "--all", "--json"]):
+        shop.command(command, *arguments, status=2)
 
 
 def test_no_room(shop):
@@ -344,6 +378,13 @@ def test_what_the_admin_door_refuses(shop):
         assert reply.status == 400, (method, target, reply.body)
         problem = described(reply, target.split("?")[0], method.lower())
         assert problem["member"] == member and said in problem["detail"] and problem["title"] == "Bad Request", (method, target, problem)
+    for target, member in (("/v1/usage?quota=nope", "quota"), ("/v1/usage?tenant=nope&format=csv", "tenant"), ("/v1/usage?quota=per-ip", "quota"),
+                           ("/v1/usage?name=x1&quota=nope", "quota"), ("/v1/customers?plan=nope", "plan"), ("/v1/customers?tenant=nope", "tenant"),
+                           ("/v1/usage?name=nobody", None)):
+        reply = shop.admin("GET", target)
+        assert reply.status == 404, (target, reply.body)
+        assert described(reply, target.split("?")[0], "get").get("member") == member, target
+    assert shop.admin("GET", "/v1/usage?quota=daily&by=top").status == 200 == shop.admin("GET", "/v1/customers?plan=pro").status
     assert shop.admin("GET", "/v1/customers").body == before
     assert shop.admin("GET", "/healthz?x=1&x=1").status == 200
 
