@@ -316,11 +316,23 @@ static bool collect(void *context, const struct wr_report_quota *quota)
     return true;
 }
 
+/* Is it said of the file ("is damaged"), and no sentence of its own ("its layout is 7")? */
+static bool is_predicate(const char *text)
+{
+    static const char *const verbs[] = {"is ", "has ", "was ", "cannot "};
+
+    for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++)
+        if (strncmp(text, verbs[i], strlen(verbs[i])) == 0)
+            return true;
+    return false;
+}
+
 /* A file that is there and cannot be read. */
 static void unread(struct verify *verify, const char *file, const struct wr_diag *diag, int result)
 {
-    complain(verify, "%s: it cannot be compared: it %s", file,
-             diag->kept > 0 ? diag->items[0].text : weir_strerror(result));
+    const char *why = diag->kept > 0 ? diag->items[0].text : weir_strerror(result);
+
+    complain(verify, "%s: it cannot be compared: %s%s", file, is_predicate(why) ? "it " : "", why);
 }
 
 /* A quota that has no file any more has nothing to be compared with; nor has one of the same name

@@ -156,13 +156,19 @@ static void settle_overage(const struct wr_quota_reading *r, const struct wr_quo
 }
 
 static void settle_deny(const struct wr_quota_reading *r, const struct wr_quota_of_plan *of,
-                        struct wr_policy_quota_plan *out)
+                        size_t plan, struct wr_policy_quota_plan *out)
 {
+    const struct wr_yaml *node = of->value[WR_QUOTA_GRACE];
     int64_t grace = 0;
 
     refuse_beside(r, of, WR_QUOTA_CEILING, "overage");
-    if (of->value[WR_QUOTA_GRACE] != NULL)
-        grace = read_grace(r->ld, of->value[WR_QUOTA_GRACE], out->limit);
+    if (node != NULL)
+        grace = read_grace(r->ld, node, out->limit);
+    if (grace == 0 && node != NULL && out->limit > 0 &&
+        wr_quota_percent(node, GRACE_PERCENT_MAX) > 0)
+        wr_warning(r->ld, node,
+                   "grace: %s of plan %s's limit of %lld is less than one unit: there is none",
+                   node->text, r->ld->policy->plans[plan], (long long)out->limit);
     out->most = out->limit + wr_max_i64(0, grace);
 }
 
@@ -222,7 +228,7 @@ static bool settle_plan(struct wr_quota_reading *r, size_t plan, struct wr_limit
     else if (i == WR_EXCEED_UPGRADE)
         settle_upgrade(r, &of, plan, out);
     else
-        settle_deny(r, &of, out);
+        settle_deny(r, &of, plan, out);
     wrong = wr_limit_make_civil(by, &r->quota->civil, out->limit, r->limit->count_denied);
     if (wrong != NULL)
         wr_error(ld, of.value[WR_QUOTA_LIMIT], "limit %s: %s",

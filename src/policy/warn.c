@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "policy/loader.h"
+#include "policy/quota.h"
 
 #define KEYS_FEW 4096U      /* live keys below which an arena is surely too small */
 #define LISTS_FEW 100U      /* full lists of stamps below which it is */
@@ -144,11 +145,18 @@ static void warn_rate(struct wr_loader *ld, const struct wr_yaml *node,
             (long long)(limit->units / STAMPS_PER_NODE * NODE_BYTES / 1024));
 }
 
+/* What a quota by customer says beside its numbers is for warn_quota.c to compare. */
+static bool is_billed(const struct wr_policy_limit *limit)
+{
+    return limit->quota != NULL && limit->quota->exact;
+}
+
 static bool is_same(const struct wr_policy *policy, size_t a, size_t b)
 {
     const struct wr_rule *x = &policy->rules[a], *y = &policy->rules[b];
 
-    return x->parts == y->parts && x->methods == y->methods && x->prefix == y->prefix &&
+    return !is_billed(&policy->limits[a]) && !is_billed(&policy->limits[b]) &&
+           x->parts == y->parts && x->methods == y->methods && x->prefix == y->prefix &&
            x->when_missing == y->when_missing &&
            policy->limits[a].shadow == policy->limits[b].shadow &&
            memcmp(x->part, y->part, sizeof x->part) == 0 &&

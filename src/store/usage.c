@@ -11,6 +11,7 @@
 #include "store/usage.h"
 
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -51,32 +52,56 @@ static bool fill(struct wr_mapped_header *header, const void *context)
     return true;
 }
 
-/* The name in the header as text; one that is damaged is none. */
+/* The name in the header as text; one that can be no file's is none. */
 static void read_name(const struct wr_usage_header *h, char out[WR_USAGE_NAME_BYTES + 1])
 {
     memcpy(out, h->name, WR_USAGE_NAME_BYTES);
     out[WR_USAGE_NAME_BYTES] = '\0';
     for (const char *at = out; *at != '\0'; at++)
-        if (*at < ' ' || *at > '~') {
+        if (*at <= ' ' || *at > '~' || *at == '/') {
             memcpy(out, "?", 2);
             return;
         }
 }
 
+/* Is there a file of usage by that name beside the one at |path|? */
+static bool is_there(const char *path, const char *name)
+{
+    const char *slash = strrchr(path, '/');
+    char beside[4096];
+    int len = snprintf(beside, sizeof beside, "%.*s%s" WR_USAGE_SUFFIX,
+                       slash != NULL ? (int)(slash + 1 - path) : 0, path, name);
+
+    return len > 0 && (size_t)len < sizeof beside && access(beside, F_OK) == 0;
+}
+
+#define AWAY "stop weir and move it out of the directory: it is made anew, with what the ledger has"
+
 /* What is counted belongs to the quota that it was counted for: not to one whose file somebody gave
  * this one's name. */
-static int check_name(const struct wr_usage_header *h, const char *expected, struct wr_diag *diag)
+static int check_name(const struct wr_usage_header *h, const struct wr_usage_options *options,
+                      struct wr_diag *diag)
 {
     char name[WR_USAGE_NAME_BYTES + 1];
 
-    if (strncmp(h->name, expected, sizeof h->name) == 0)
+    if (strncmp(h->name, options->name, sizeof h->name) == 0)
         return 0;
     read_name(h, name);
-    wr_diag_add(
-        diag, WR_ERROR, 0, 0,
-        "has what was counted of the quota \"%s\", and the name of the file of \"%s\"; stop "
-        "weir and give it its own name again (%s" WR_USAGE_SUFFIX ")",
-        name, expected, name);
+    if (strcmp(name, "?") == 0 || name[0] == '\0')
+        wr_diag_add(diag, WR_ERROR, 0, 0, "has a damaged name in its header; " AWAY);
+    else if (is_there(options->path, name))
+        wr_diag_add(diag, WR_ERROR, 0, 0,
+                    "has what was counted of the quota \"%s\", and the name of the file of "
+                    "\"%s\"; there is a %s" WR_USAGE_SUFFIX
+                    " too, which stays as it is: this one is a copy, or damaged; " AWAY,
+                    name, options->name, name);
+    else
+        wr_diag_add(
+            diag, WR_ERROR, 0, 0,
+            "has what was counted of the quota \"%s\", and the name of the file of \"%s\"; stop "
+            "weir and give it its own name again (%s" WR_USAGE_SUFFIX
+            "); if there never was such a quota, its header is damaged: " AWAY,
+            name, options->name, name);
     return WEIR_EFORMAT;
 }
 
@@ -84,7 +109,7 @@ static int check(const struct wr_mapped_header *header, const void *context, str
 {
     const struct wr_usage_options *options = context;
     const struct wr_usage_header *h = (const struct wr_usage_header *)(const void *)header;
-    int rc = check_name(h, options->name, diag);
+    int rc = check_name(h, options, diag);
 
     if (rc != 0)
         return rc;

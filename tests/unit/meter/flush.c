@@ -181,9 +181,14 @@ static void verifies_files(void **state)
     assert_non_null(strstr(complaint,
                            "daily.usage: it cannot be compared: it is not a file of usage: "
                            "only 0 bytes long"));
-    in_the_folder("rm daily.usage && : > customers.map");
+    in_the_folder("rm daily.usage && cp monthly.usage x && printf 7 | dd of=monthly.usage bs=1 "
+                  "seek=16 conv=notrunc status=none");
     assert_int_equal(wr_verify_cells(database, test_folder, NOW, &verify, keep, NULL), 0);
     assert_int_equal(verify.wrong, 3);
+    assert_non_null(strstr(complaint, "monthly.usage: it cannot be compared: its layout is "));
+    in_the_folder("mv x monthly.usage && : > customers.map");
+    assert_int_equal(wr_verify_cells(database, test_folder, NOW, &verify, keep, NULL), 0);
+    assert_int_equal(verify.wrong, 4);
     assert_non_null(strstr(complaint, "customers.map: it cannot be compared: it is not a file of "
                                       "customers"));
     in_the_folder("rm customers.map");

@@ -157,6 +157,15 @@ static void test_two_of_the_same(void **state)
     expect_warnings(TWO(", on_exceed: overage", ""), "");
     expect_warnings(TWO("", ", zone: Europe/Istanbul"), "");
 #undef TWO
+#define TWO(b)                                              \
+    QUOTA("limit: 5, per: day")                             \
+    "  - {name: r, by: [customer], quota: {limit: 5, per: " \
+    "day" b "}}\n"
+    expect_warnings(TWO(""), "7:5: warning: r counts the same requests over the same windows as q: "
+                             "the smaller one decides\n");
+    expect_warnings(TWO(", count: {status: [2xx]}"), "");
+    expect_warnings(TWO(", on_exceed: overage"), "");
+#undef TWO
 }
 
 /* Hooks of a policy that has nothing for them, of one that has, and durations out of bounds. */
@@ -170,6 +179,10 @@ static void test_hooks(void **state)
     (void)state;
 
     expect_warnings(QUOTA("limit: 10, per: day, grace: 20%, alert_at: [120%]"), "");
+    expect_warnings(QUOTA("limit: 10, per: day, grace: 5%"),
+                    "6:67: warning: grace: 5% of plan free's limit of 10 is less than one unit: "
+                    "there is none\n");
+    expect_warnings(QUOTA("limit: 20, per: day, grace: 5%"), "");
     expect_warnings(QUOTA("limit: 10, per: day, alert_at: [120%]"),
                     "6:70: warning: 120% is never reached: requests are refused before\n");
     (void)snprintf(

@@ -222,6 +222,35 @@ static void what_cannot_be_gives_way(void **state)
     assert_int_equal(wr_usage_lost_units(*state), 0);
 }
 
+/* Advice that would put a copy over the file itself is not given. */
+static void a_name_that_is_not_the_files(void **state)
+{
+    char beside[80];
+    int fd;
+
+    wr_usage_close(*state);
+    *state = NULL;
+    (void)snprintf(beside, sizeof beside, "/tmp/daily-%d.usage", (int)getpid());
+    (void)unlink(path);
+    (void)snprintf(text, sizeof text, "daily-%d", (int)getpid());
+    wr_usage_close(open_as(text, ROOM, 1, 0));
+    assert_null(open_as("weekly", ROOM, 1, WEIR_EFORMAT));
+    assert_non_null(strstr(text, "give it its own name again (daily-"));
+    fd = open(beside, O_WRONLY | O_CREAT | O_EXCL, 0600);
+    assert_true(fd >= 0);
+    assert_int_equal(close(fd), 0);
+    assert_null(open_as("weekly", ROOM, 1, WEIR_EFORMAT));
+    assert_int_equal(unlink(beside), 0);
+    assert_null(strstr(text, "own name again"));
+    assert_non_null(strstr(text, ".usage too, which stays as it is"));
+    assert_non_null(strstr(text, "move it out of the directory"));
+    fd = open(path, O_WRONLY);
+    assert_int_equal(pwrite(fd, "\1", 1, offsetof(struct wr_usage_header, name)), 1);
+    assert_int_equal(close(fd), 0);
+    assert_null(open_as("weekly", ROOM, 1, WEIR_EFORMAT));
+    assert_non_null(strstr(text, "has a damaged name in its header; stop weir and move it"));
+}
+
 static void files_that_do_not_fit_are_refused(void **state)
 {
     struct wr_usage *none = open_with(ROOM, 2, WEIR_EFORMAT);
@@ -297,6 +326,7 @@ int main(void)
         T(raising_never_lowers),
         T(what_the_ledger_missed_is_said),
         T(what_cannot_be_gives_way),
+        T(a_name_that_is_not_the_files),
         T(files_that_do_not_fit_are_refused),
         T(no_unit_is_lost_among_threads),
     };
