@@ -1,5 +1,7 @@
-/* quota.c - weir_decide with quotas of customers beside the same policy with two fixed windows by
- * API key in the arena instead.
+/* quota.c - weir_decide with quotas of customers, beside the same policy with two plain limits.
+ *
+ * Two peers: limits of the same customers, which is what a quota replaces; and fixed windows by API
+ * key, where nobody knows any customers, which is what customers cost as well.
  *
  * As check.c measures: rounds in which the sides take turns, CPU time of the thread, the median of
  * the rounds' ratios. A million customers with a key each, a daily and a monthly quota. Prints one
@@ -26,7 +28,7 @@
 #define FIELDS 2        /* of either policy: the key as the program gives it, and the header */
 
 static char folder[64];
-static struct weir *quotas, *windows;
+static struct weir *quotas, *windows, *rates;
 static uint64_t sink;
 
 static int64_t clock_ns(clockid_t id)
@@ -90,7 +92,7 @@ static void make_key(char *key, uint64_t number)
         key[16 + i] = digits[number >> (4 * i) & 15];
 }
 
-/* ---- the two policies ---------------------------------------------------------------------- */
+/* ---- the policies ---------------------------------------------------------------------- */
 
 static const char with_quotas[] =
     "version: 1\n"
@@ -109,6 +111,18 @@ static const char with_windows[] =
     "  - {name: daily, by: [api_key], rate: 1000000000/day, algorithm: fixed-window,\n"
     "     when_missing: skip}\n"
     "  - {name: weekly, by: [api_key], rate: 1000000000/week, algorithm: fixed-window,\n"
+    "     when_missing: skip}\n";
+
+/* Of the same customers. */
+static const char with_rates[] =
+    "version: 1\n"
+    "arena: {path: %s/rates.arena, size: 64MiB}\n"
+    "identity: {api_key: {header: X-Api-Key}}\n"
+    "customers: {directory: %s/customers, by: [api_key], room: 1000000}\n"
+    "limits:\n"
+    "  - {name: daily, by: [customer], rate: 1000000000/day, algorithm: fixed-window,\n"
+    "     when_missing: skip}\n"
+    "  - {name: weekly, by: [customer], rate: 1000000000/week, algorithm: fixed-window,\n"
     "     when_missing: skip}\n";
 
 static struct weir *open_policy(const char *text)
@@ -161,9 +175,13 @@ static void fill(void)
 
 static void clean(void)
 {
-    static const char *const names[] = {
-        "customers/daily.usage", "customers/monthly.usage", "customers/" WR_CUSTOMERS_NAME,
-        "quotas.arena",          "windows.arena",           "policy.yaml"};
+    static const char *const names[] = {"customers/daily.usage",
+                                        "customers/monthly.usage",
+                                        "customers/" WR_CUSTOMERS_NAME,
+                                        "quotas.arena",
+                                        "windows.arena",
+                                        "rates.arena",
+                                        "policy.yaml"};
     char path[128];
 
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
@@ -258,16 +276,27 @@ static void report(const char *name, const char *unit, double ours, double other
     (void)fflush(stdout);
 }
 
-static void race(const char *name, run_fn *run, who_fn *who, double target)
+static void race(const char *name, const char *who_comes, run_fn *run, who_fn *who,
+                 struct weir *peer, double target)
 {
     double a[ROUNDS], b[ROUNDS], ratios[ROUNDS];
+    char text[128];
 
     for (unsigned i = 0; i < ROUNDS; i++) {
         a[i] = ns_of(run, quotas, who, DECISIONS, i * DECISIONS);
-        b[i] = ns_of(run, windows, who, DECISIONS, i * DECISIONS);
+        b[i] = ns_of(run, peer, who, DECISIONS, i * DECISIONS);
         ratios[i] = a[i] / b[i];
     }
-    report(name, "ns CPU a decision", median(a), median(b), median(ratios), target);
+    (void)snprintf(text, sizeof text, "%s: %s", name, who_comes);
+    report(text, "ns CPU a decision", median(a), median(b), median(ratios), target);
+}
+
+static void race_all(const char *name, struct weir *peer, double target_cold)
+{
+    race(name, "one customer", run_one, always_one, peer, TARGET);
+    race(name, "of 1 M as real callers come", run_one, as_real_callers, peer, target_cold);
+    race(name, "of 1 M anybody, 16 at once", run_batch, anybody, peer, TARGET);
+    race(name, "of 1 M anybody", run_one, anybody, peer, target_cold);
 }
 
 /* Milliseconds until a file for a million customers is open; a scan would take a second. */
@@ -314,21 +343,22 @@ int main(void)
         abort();
     quotas = open_policy(with_quotas);
     windows = open_policy(with_windows);
+    rates = open_policy(with_rates);
     fill();
     draw_ranks();
     for (uint64_t seed = 0; seed < 4; seed++) {
         run_one(quotas, anybody, CUSTOMERS, seed << 40);
         run_one(windows, anybody, CUSTOMERS, seed << 40);
+        run_one(rates, anybody, CUSTOMERS, seed << 40);
     }
     race_open();
     report_memory();
-    race("two quotas, hot customer", run_one, always_one, TARGET);
-    race("two quotas, 1 M customers as real callers come", run_one, as_real_callers, TARGET_COLD);
-    race("two quotas, 1 M customers, batch of 16", run_batch, anybody, TARGET);
-    race("two quotas, 1 M customers, none of them seen lately", run_one, anybody, TARGET_COLD);
+    race_all("two quotas beside as many windows", windows, TARGET_COLD);
+    race_all("two quotas beside as many rates of the same customers", rates, TARGET);
     free(by_rank);
     weir_close(quotas);
     weir_close(windows);
+    weir_close(rates);
     clean();
     return 0;
 }

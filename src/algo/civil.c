@@ -211,6 +211,17 @@ static void remember(struct memo *memo, const struct wr_civil *civil,
     atomic_store_explicit(&memo->sequence, sequence + 2, memory_order_release);
 }
 
+/* Not inlined, so that recalling, which is on the path of every decision, needs no stack. */
+static __attribute__((noinline)) struct wr_civil_window
+find_and_remember(struct memo *memo, const struct wr_civil *civil, int64_t moment_ns)
+{
+    struct wr_civil_window window = find(civil, moment_ns);
+
+    if (wr_zone_id(wr_zone_by_id(civil->zone)) == civil->zone) /* it may be found later */
+        remember(memo, civil, &window);
+    return window;
+}
+
 struct wr_civil_window wr_civil_at(const struct wr_civil *civil, int64_t moment_ns)
 {
     struct memo *memo = memo_of(civil);
@@ -218,8 +229,5 @@ struct wr_civil_window wr_civil_at(const struct wr_civil *civil, int64_t moment_
 
     if (recall(memo, civil, moment_ns, &window))
         return window;
-    window = find(civil, moment_ns);
-    if (wr_zone_id(wr_zone_by_id(civil->zone)) == civil->zone) /* it may be found later */
-        remember(memo, civil, &window);
-    return window;
+    return find_and_remember(memo, civil, moment_ns);
 }

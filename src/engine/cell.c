@@ -48,9 +48,26 @@ static bool put(const struct wr_cell *cell, struct wr_quota_state state)
     return wr_usage_put(cell->usage, cell->number, &cell->view, state.used, state.over);
 }
 
-static void refuse_for_a_moment(struct wr_take *take)
+static bool commit(const struct wr_cell *cell, int64_t cost, struct weir_receipt *receipt)
 {
-    take->allowed = false;
+    if (!put(cell, cell->after))
+        return false;
+    if (receipt != NULL)
+        wr_receipt_write_cell(receipt, cell->number, cell->day, cost, cell->over_units);
+    return true;
+}
+
+/* Somebody else was first. */
+static __attribute__((noinline)) void commit_anew(struct wr_cell *cell, int64_t cost, int64_t now,
+                                                  struct wr_take *take,
+                                                  struct weir_receipt *receipt)
+{
+    for (int tries = 1; tries < TRIES; tries++) {
+        wr_cell_evaluate(cell, cost, now, take);
+        if (!take->allowed || commit(cell, cost, receipt))
+            return;
+    }
+    take->allowed = false; /* for a moment */
     take->never = false;
     take->retry_after_ns = WR_BUSY_RETRY_NS;
 }
@@ -58,17 +75,8 @@ static void refuse_for_a_moment(struct wr_take *take)
 void wr_cell_commit(struct wr_cell *cell, int64_t cost, int64_t now, struct wr_take *take,
                     struct weir_receipt *receipt)
 {
-    for (int tries = 0; tries < TRIES; tries++) {
-        if (!take->allowed || cost == 0)
-            return;
-        if (put(cell, cell->after)) {
-            if (receipt != NULL)
-                wr_receipt_write_cell(receipt, cell->number, cell->day, cost, cell->over_units);
-            return;
-        }
-        wr_cell_evaluate(cell, cost, now, take);
-    }
-    refuse_for_a_moment(take);
+    if (take->allowed && cost > 0 && !commit(cell, cost, receipt))
+        commit_anew(cell, cost, now, take, receipt);
 }
 
 /* Of |units| more in a window that has |used|, those beyond the limit. */
