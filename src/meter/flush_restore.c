@@ -1,5 +1,5 @@
 /* flush_restore.c - from the ledger back into cells: after a power loss, and where somebody has put
- * an older copy of a file of usage in its place.
+ * an older copy of a file of usage in its place, or has removed it.
  *
  * Problem. Rows are absolute. Cells that have less than the ledger would take it down, silently.
  *

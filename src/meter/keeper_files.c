@@ -27,24 +27,40 @@ int wr_keeper_look_at_files(struct wr_keeper *keeper, struct wr_flush *flush)
     return result;
 }
 
+static void say_older(struct wr_keeper *keeper, const struct wr_kept *kept)
+{
+    char text[256];
+
+    (void)snprintf(text, sizeof text,
+                   "%.64s" WR_USAGE_SUFFIX ": what it had not is put back as the ledger has it; "
+                   "what the ledger did not have yet is lost",
+                   kept->name);
+    keeper->say(keeper->context, WR_KEEPER_WARNING,
+                "a file of usage is an older copy than the ledger was written from", text);
+}
+
+/* Somebody has removed the one that the ledger was written from, as is said where it is to have
+ * more room. After an end of weir serve the ledger had all of it. */
+static void say_new(struct wr_keeper *keeper, const struct wr_kept *kept)
+{
+    char text[256];
+
+    (void)snprintf(text, sizeof text,
+                   "%.64s" WR_USAGE_SUFFIX ": there was none; it has what the ledger has",
+                   kept->name);
+    keeper->say(keeper->context, WR_KEEPER_INFO, "a file of usage is new", text);
+}
+
 int wr_keeper_restore_file(struct wr_keeper *keeper, struct wr_flush *flush, struct wr_kept *kept)
 {
-    bool older;
+    bool older, is_new = wr_usage_is_new(kept->usage);
     int result = wr_flush_look(flush, kept);
 
     older = kept->older;
     if (result == 0)
         result = wr_flush_restore(flush, kept);
-    if (result == 0 && older) {
-        char text[256];
-        (void)snprintf(text, sizeof text,
-                       "%.64s" WR_USAGE_SUFFIX
-                       ": what it had not is put back as the ledger has it; "
-                       "what the ledger did not have yet is lost",
-                       kept->name);
-        keeper->say(keeper->context, WR_KEEPER_WARNING,
-                    "a file of usage is an older copy than the ledger was written from", text);
-    }
+    if (result == 0 && older)
+        (is_new ? say_new : say_older)(keeper, kept);
     return result;
 }
 

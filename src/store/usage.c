@@ -386,6 +386,11 @@ bool wr_usage_is_restored(const struct wr_usage *usage)
     return boot[0] != '\0' && memcmp(usage->header->restored_boot, boot, sizeof boot) == 0;
 }
 
+bool wr_usage_is_new(const struct wr_usage *usage)
+{
+    return usage->header->restored_boot[0] == '\0' && wr_usage_batch(usage) == 0;
+}
+
 void wr_usage_set_restored(struct wr_usage *usage)
 {
     char boot[WR_USAGE_BOOT_BYTES];

@@ -111,6 +111,8 @@ void wr_usage_raise(struct wr_usage *usage, uint32_t number, const struct wr_usa
 /* Was the file last brought up to the ledger in this boot of the machine? Otherwise it is new, or a
  * power loss may have taken what was not written: raise, then say so. */
 bool wr_usage_is_restored(const struct wr_usage *usage);
+/* Was it never brought up to a ledger, nor written to one? */
+bool wr_usage_is_new(const struct wr_usage *usage);
 void wr_usage_set_restored(struct wr_usage *usage);
 
 /* The last batch of the ledger that was to be written out of this file; set before it is committed,

@@ -42,6 +42,32 @@ static void older_file(void **state)
     wr_database_close(database);
 }
 
+/* Removed after an end, as for more room: the new one is no copy, and nothing is lost. */
+static void removed_file(void **state)
+{
+    uint32_t acme = some_history();
+    struct wr_database *database = open_database();
+    int64_t used = ask(database, "SELECT sum(used) FROM usage");
+    struct wr_keeper *keeper;
+    struct wr_usage *daily;
+
+    (void)state;
+    in_the_folder("rm daily.usage");
+    keeper = start_keeper();
+    assert_int_equal(times_said("a file of usage is new|daily.usage: there was none"), 1);
+    assert_int_equal(times_said("older copy"), 0);
+    assert_int_equal(times_said("lost"), 0);
+    daily = open_usage_file("daily", WR_PER_DAY);
+    charge(daily, acme, TODAY, 5, 0);
+    pass(keeper);
+    assert_int_equal(ask(database, "SELECT sum(used) FROM usage"), used + 5);
+    wr_keeper_stop(keeper);
+    wr_keeper_stop(start_keeper());
+    assert_int_equal(times_said("a file of usage is new"), 1);
+    wr_usage_close(daily);
+    wr_database_close(database);
+}
+
 /* A window that cannot be is said, and not billed; the others are. */
 static void damaged(void **state)
 {
@@ -178,8 +204,8 @@ static void empty_database(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(older_file),       TEST(damaged),        TEST(smaller_files),
-        TEST(counts_of_nobody), TEST(empty_database),
+        TEST(older_file),    TEST(removed_file),     TEST(damaged),
+        TEST(smaller_files), TEST(counts_of_nobody), TEST(empty_database),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
