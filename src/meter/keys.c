@@ -16,6 +16,7 @@
 
 #include "base/hex.h"
 #include "meter/customers_parts.h"
+#include "meter/recover.h"
 
 #define RANDOM_BYTES 32
 #define DIGITS 43       /* of base62 that hold 256 bits */
@@ -88,24 +89,50 @@ static void make_hint(struct weir_slice value, char out[WR_KEY_HINT_MAX + 1])
     memcpy(out, end, WR_KEY_HINT_MAX);
 }
 
-static int find_owner(struct wr_database *database, const unsigned char *digest, int64_t *customer,
-                      bool *revoked)
+struct owner {
+    int64_t customer; /* 0: there is no such key */
+    bool revoked;
+    bool recovered; /* of the key no more than its digest is known */
+};
+
+static int find_owner(struct wr_database *database, const unsigned char *digest, struct owner *out)
 {
     sqlite3_stmt *statement = wr_database_statement(
-        database, "SELECT customer, revoked IS NOT NULL FROM key WHERE digest = ?1");
+        database, "SELECT customer, revoked IS NOT NULL, identity = '" WR_RECOVERED_IDENTITY
+                  "' FROM key WHERE digest = ?1");
     int result;
 
-    *customer = 0;
-    *revoked = false;
+    *out = (struct owner){0};
     if (statement != NULL)
         (void)sqlite3_bind_blob(statement, 1, digest, WR_CUSTOMER_DIGEST_BYTES, SQLITE_STATIC);
     result = wr_database_step(database, statement);
     if (result != 1)
         return result;
-    *customer = sqlite3_column_int64(statement, 0);
-    *revoked = sqlite3_column_int(statement, 1) != 0;
+    out->customer = sqlite3_column_int64(statement, 0);
+    out->revoked = sqlite3_column_int(statement, 1) != 0;
+    out->recovered = sqlite3_column_int(statement, 2) != 0;
     (void)sqlite3_reset(statement);
     return 0;
+}
+
+/* The key leads to somebody already. Of one that was only known by its digest the rest is now. */
+static int judge_owner(struct wr_database *database, const struct owner *owner,
+                       const struct wr_customer *customer)
+{
+    struct wr_customer other;
+
+    if (owner->customer == customer->id)
+        return owner->recovered ? 0
+                                : wr_database_refuse(database, WEIR_EAGAIN,
+                                                     "%s has this key already", customer->name);
+    if (owner->recovered && wr_customer_get(database, owner->customer, &other) == 0 &&
+        strncmp(other.name, WR_RECOVERED_PREFIX, strlen(WR_RECOVERED_PREFIX)) == 0)
+        return wr_database_refuse(
+            database, WEIR_EAGAIN,
+            "this key leads to %s, whose name was lost: create it by the name "
+            "that it had",
+            other.name);
+    return wr_database_refuse(database, WEIR_EAGAIN, "this key leads to another customer");
 }
 
 static int put_key(struct wr_database *database, const struct wr_customer_key *key, int64_t now_ns)
@@ -113,7 +140,8 @@ static int put_key(struct wr_database *database, const struct wr_customer_key *k
     sqlite3_stmt *statement = wr_database_statement(
         database, "INSERT INTO key(digest, customer, identity, hint, created) VALUES(?, ?, ?, ?, ?)"
                   " ON CONFLICT(digest) DO UPDATE SET customer = excluded.customer,"
-                  " hint = excluded.hint, created = excluded.created, revoked = NULL");
+                  " identity = excluded.identity, hint = excluded.hint, created = "
+                  "excluded.created, revoked = NULL");
 
     if (statement == NULL)
         return wr_database_fault(database)->error;
@@ -141,8 +169,7 @@ static int add_in(struct wr_database *database, const struct wr_customer_key *ke
     char text[160];
     const struct wr_audit_line line = {"key add", key->customer, NULL, text};
     struct wr_customer customer;
-    int64_t owner;
-    bool revoked;
+    struct owner owner;
     int result = wr_customer_get(database, key->customer, &customer);
 
     if (result == 0 && customer.ended)
@@ -152,13 +179,9 @@ static int add_in(struct wr_database *database, const struct wr_customer_key *ke
                                "or PATCH with \"ended\": false)",
                                customer.name);
     if (result == 0)
-        result = find_owner(database, key->digest, &owner, &revoked);
-    if (result == 0 && owner != 0 && !revoked)
-        result =
-            owner == key->customer
-                ? wr_database_refuse(database, WEIR_EAGAIN, "%s has this key already",
-                                     customer.name)
-                : wr_database_refuse(database, WEIR_EAGAIN, "this key leads to another customer");
+        result = find_owner(database, key->digest, &owner);
+    if (result == 0 && owner.customer != 0 && !owner.revoked)
+        result = judge_owner(database, &owner, &customer);
     if (result == 0)
         result = put_key(database, key, author->now_ns);
     key_text(key, text, sizeof text);

@@ -86,7 +86,7 @@ static int move_away(struct wr_customers *map, struct wr_database *database, uin
 static int add_keys(struct wr_customers *map, struct wr_database *database, const int64_t *ids,
                     const struct wr_author *author)
 {
-    struct wr_customer_key key = {.identity = "recovered"};
+    struct wr_customer_key key = {.identity = WR_RECOVERED_IDENTITY};
     struct wr_customer_record record;
     uint32_t at = 0, number;
     int result = 0;

@@ -6,6 +6,7 @@
 #include "store/customers.h"
 
 #define WR_RECOVERED_PREFIX "recovered-"
+#define WR_RECOVERED_IDENTITY "recovered" /* of a key of which no more than its digest is known */
 
 /* Have every active record of |map| in |database|, under the map's number, with its keys. |*count|
  * goes up by those that were not there. One transaction, and none where all is well. */

@@ -260,7 +260,12 @@ def test_a_lost_database_is_begun_anew_only_when_asked_to(make, weir, tmp_path):
     door.daemon.event("the ledger is written again")
     wait_for("all of it", lambda: sorted(used(tmp_path).values()) == [7])
     assert ask(door, "k-acme") == "allow"
-    assert customer("create", "acme", "--plan", "pro").returncode == 0
+    refused = customer("create", "other", "--plan", "pro", "--value", "k-acme")
+    assert "this key leads to recovered-" in refused.stderr and "by the name that it had" in refused.stderr
+    made = customer("create", "acme", "--plan", "pro", "--value", "k-acme")  # with the key that it has
+    assert made.returncode == 0, made.stderr
+    assert "  api_key ..." in customer("show", "acme").stdout
+    assert "acme has this key already" in customer("key-add", "acme", "--value", "k-acme").stderr
     wait_for("by his name", lambda: used(tmp_path) == {"acme": 8})
     assert customer("recover").returncode == 1
 
