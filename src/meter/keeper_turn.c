@@ -32,11 +32,15 @@ int wr_keeper_apply_roster(struct wr_keeper *keeper, struct wr_database *databas
     result = wr_roster_apply(keeper->config->roster, database, keeper->config->room, &author, diag,
                              &done);
     if (result == 0 && done.created + done.changed + done.ended > 0) {
+        bool most = wr_roster_ends_most(done.ended, done.before);
         char text[128];
-        (void)snprintf(text, sizeof text, "%llu created, %llu changed, %llu ended",
+        (void)snprintf(text, sizeof text, "%llu created, %llu changed, %llu ended of %llu",
                        (unsigned long long)done.created, (unsigned long long)done.changed,
-                       (unsigned long long)done.ended);
-        keeper->say(keeper->context, WR_KEEPER_INFO, "the customers' file was applied", text);
+                       (unsigned long long)done.ended, (unsigned long long)done.before);
+        keeper->say(keeper->context, most ? WR_KEEPER_WARNING : WR_KEEPER_INFO,
+                    most ? "the customers' file was applied, and most of its customers have ended"
+                         : "the customers' file was applied",
+                    text);
     }
     return result;
 }

@@ -45,14 +45,20 @@ int wr_roster_load_text(struct wr_roster **out, const char *text, size_t len,
                         const struct wr_roster_names *names, struct wr_diag *diag);
 void wr_roster_free(struct wr_roster *roster);
 
-/* Which of its keys lead to somebody else, who would keep them? Those are errors in |diag|. Only
- * reads; wr_roster_apply finds the rest. 0 or an error of the database. */
+/* Which of its keys lead to somebody else, who would keep them? Those are errors in |diag|. Are
+ * most of those that the file had gone from it? That is a warning: a file that was cut off between
+ * two customers is as good as any. Only reads; wr_roster_apply finds the rest. 0 or an error of the
+ * database. */
 int wr_roster_check(const struct wr_roster *roster, struct wr_database *database,
                     struct wr_diag *diag);
 
 struct wr_roster_done {
     uint64_t created, changed, ended; /* customers */
+    uint64_t before;                  /* that the file had */
 };
+
+/* Did one reading end so many of |before| that the file may not be whole? */
+bool wr_roster_ends_most(uint64_t ended, uint64_t before);
 
 /* Make the database so, in one transaction: all or nothing. What was so before has no line in the
  * audit log. |diag| gets what only the database can say (a key that leads to somebody else), with

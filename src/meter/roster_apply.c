@@ -12,6 +12,8 @@
 #include "meter/customers_parts.h"
 #include "meter/roster_parts.h"
 
+#define MANY 10 /* customers: to end fewer of them is nothing unusual */
+
 struct apply {
     const struct wr_roster *roster;
     struct wr_database *database;
@@ -132,11 +134,30 @@ static int next_missing(struct apply *apply, int64_t after, int64_t *id)
     return result;
 }
 
+bool wr_roster_ends_most(uint64_t ended, uint64_t before)
+{
+    return ended >= MANY && ended > before / 2;
+}
+
+static int count_before(struct wr_database *database, uint64_t *out)
+{
+    sqlite3_stmt *statement = wr_database_statement(
+        database, "SELECT count(*) FROM customer WHERE file_entry IS NOT NULL");
+    int result = wr_database_step(database, statement);
+
+    *out = result == 1 ? (uint64_t)sqlite3_column_int64(statement, 0) : 0;
+    if (result == 1)
+        (void)sqlite3_reset(statement);
+    return result < 0 ? result : 0;
+}
+
 static int end_missing(struct apply *apply)
 {
     int64_t id = INT64_MIN;
-    int result;
+    int result = count_before(apply->database, &apply->done->before);
 
+    if (result != 0)
+        return result;
     while ((result = next_missing(apply, id, &id)) == 1) {
         result = wr_customer_end(apply->database, id, apply->author);
         if (result == 0)
@@ -336,13 +357,34 @@ static int check_key(const struct wr_roster *roster, struct wr_database *databas
     return result < 0 ? result : 0;
 }
 
+static int check_missing(const struct wr_roster *roster, struct wr_database *database,
+                         struct wr_diag *diag)
+{
+    struct apply apply = {.roster = roster, .database = database};
+    uint64_t before, missing = 0;
+    int64_t id = INT64_MIN;
+    int result = count_before(database, &before);
+
+    if (result != 0)
+        return result;
+    while ((result = next_missing(&apply, id, &id)) == 1)
+        missing++;
+    if (result == 0 && wr_roster_ends_most(missing, before))
+        wr_diag_add(diag, WR_WARNING, 0, 0,
+                    "%llu of the %llu customers that it had are not in it, and end: is it whole? "
+                    "Write it beside and rename it",
+                    (unsigned long long)missing, (unsigned long long)before);
+    return result;
+}
+
 int wr_roster_check(const struct wr_roster *roster, struct wr_database *database,
                     struct wr_diag *diag)
 {
     const char *another = diag->another;
-    int result = 0;
+    int result;
 
     diag->another = roster->path;
+    result = check_missing(roster, database, diag);
     for (size_t i = 0; result == 0 && i < roster->count; i++)
         for (size_t k = 0; result == 0 && k < roster->entries[i].key_count; k++)
             result =

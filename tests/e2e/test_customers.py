@@ -316,6 +316,23 @@ def test_check_knows_what_a_reload_refuses(shop):
     assert "leads to another customer" in shop.admin("GET", "/readyz").json()["detail"]
 
 
+def test_most_of_a_file_ends(shop):
+    """A file that was cut off between two customers is a good one: it is obeyed, with a word to the check and to the log."""
+    file = shop.folder / "customers.yaml"
+    entries = [f"- {{name: c{i}, plan: pro}}\n" for i in range(12)]
+    file.write_text("version: 1\ncustomers:\n" + "".join(entries))
+    shop.policy.write_text(shop.policy.read_text().replace("directory: customers,", "directory: customers, file: customers.yaml,"))
+    shop.daemon.signal(signal.SIGHUP)
+    wait_for("they are there", lambda: "c11" in shop.customer("list"))
+    file.write_text("version: 1\ncustomers:\n" + "".join(entries[:2]))
+    done = subprocess.run([shop.weir, "check", "-q", shop.policy], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0 and "customers.yaml: warning: 10 of the 12 customers that it had are not in it" in done.stderr
+    shop.daemon.signal(signal.SIGHUP)
+    ended = shop.daemon.event("the customers' file was applied, and most of its customers have ended")
+    assert ended["level"] == "warning" and "10 ended of 12" in str(ended)
+    wait_for("the warning", lambda: any(e["event"] == "policy warning" and "is it whole?" in e["reason"] for e in list(shop.daemon.events)))
+
+
 def checked(shop):
     done = subprocess.run([shop.weir, "check", "-q", shop.policy], capture_output=True, text=True, timeout=60)
     assert done.returncode == 1, done.stdout

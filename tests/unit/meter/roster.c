@@ -266,6 +266,45 @@ static void who_is_taken_out_ends(void **state)
     assert_string_equal(owner("user", "x"), "a");
 }
 
+static const char *many(int count)
+{
+    static char text[1000];
+    size_t at = 0;
+
+    (void)snprintf(text, sizeof text, "  []\n");
+    for (int i = 0; i < count; i++)
+        at += (size_t)snprintf(text + at, sizeof text - at, "- {name: c%d, plan: free}\n", i);
+    return text;
+}
+
+/* More than half, and at least ten, at once: that may be a file that was cut off. */
+static void most_of_them_end(void **state)
+{
+    static const struct {
+        int before, after;
+        bool warned;
+    } cases[] = {{19, 9, true}, {20, 10, false}, {21, 10, true}, {9, 0, false}, {10, 0, true}};
+    char whole[1100];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct wr_roster *roster;
+        assert_int_equal(apply(many(cases[i].before)), 0);
+        (void)snprintf(whole, sizeof whole, "version: 1\ncustomers:\n%s", many(cases[i].after));
+        roster = load(whole);
+        assert_int_equal(wr_roster_check(roster, database, &diag), 0);
+        wr_roster_free(roster);
+        assert_int_equal(diag.errors, 0);
+        assert_int_equal(diag.kept, cases[i].warned);
+        if (cases[i].warned)
+            assert_non_null(strstr(diag.items[0].text, "are not in it, and end: is it whole?"));
+        assert_int_equal(apply(many(cases[i].after)), 0);
+        assert_int_equal(done.ended, cases[i].before - cases[i].after);
+        assert_int_equal(done.before, cases[i].before);
+        assert_int_equal(wr_roster_ends_most(done.ended, done.before), cases[i].warned);
+    }
+}
+
 /* What people did by hand stays until the entry itself is another. */
 static void by_hand_stays(void **state)
 {
@@ -405,6 +444,7 @@ int main(void)
         TEST(changes_what_changed),
         TEST(keys_move),
         TEST(who_is_taken_out_ends),
+        TEST(most_of_them_end),
         TEST(by_hand_stays),
         TEST(takes_over),
         TEST(all_or_nothing),
