@@ -258,11 +258,27 @@ static int end_report(struct wr_book *book, struct printing *p, int result)
     return wr_book_print_page(&p->page) ? 0 : 1;
 }
 
+/* A month that is not kept any more is no month in which nothing was used. */
+static int note_gone(struct wr_book *book, const struct arguments *a)
+{
+    char date[16];
+    int32_t last;
+    int result = wr_report_gone(book->database, &last);
+
+    if (result == 0 && (a->month || a->dated) && a->filter.first <= last)
+        (void)fprintf(stderr,
+                      "weir usage: windows that ended until %s may be missing: customers.keep\n",
+                      wr_date_text(last, date, sizeof date));
+    return result;
+}
+
 static int print_report(struct wr_book *book, const struct arguments *a)
 {
     struct printing p = {.a = a};
-    int result;
+    int result = note_gone(book, a);
 
+    if (result != 0)
+        return wr_book_fail(book, "usage", result);
     if (a->shape == CSV_LINES)
         (void)fputs(WR_USAGE_CSV_NAMES, stdout);
     else if (a->shape == JSON)

@@ -246,6 +246,7 @@ VALUE(ledger_up, scrape->has_ledger && scrape->ledger.disk == WR_DISK_WELL)
 VALUE(ledger_writer, scrape->ledger.writer)
 VALUE(ledger_batches, scrape->ledger.batches)
 VALUE(ledger_rows, scrape->ledger.rows)
+VALUE(ledger_expired, scrape->ledger.expired)
 VALUE(ledger_failures, scrape->ledger.failures)
 VALUE(ledger_waiting, scrape->ledger.waiting)
 VALUE(ledger_lost, scrape->ledger.lost)
@@ -403,6 +404,8 @@ static const struct series {
      ledger_trouble},
     {{"weir_ledger_batches", WR_COUNTER, "Batches written to the ledger."}, ledger_batches},
     {{"weir_ledger_rows", WR_COUNTER, "Rows written in them."}, ledger_rows},
+    {{"weir_ledger_expired_windows", WR_COUNTER, "Windows deleted as older than customers.keep."},
+     ledger_expired},
     {{"weir_ledger_failures", WR_COUNTER, "Attempts to write it that failed."}, ledger_failures},
     {{"weir_ledger_waiting_cells", WR_GAUGE,
       "While it cannot be written: counts that differ from it."},

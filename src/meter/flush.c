@@ -15,7 +15,9 @@
  *   3. A file of usage has the number of its last batch from before that is committed
  *      (flush_restore.c).
  *   4. A window that cannot be (usage.h) is damage: counted, said, and never written.
- *   5. The customer of a cell is whom the map has under its number; one who ended is found in the
+ *   5. A window that was deleted as too old (expire.h) is not written again, nor are its thresholds
+ *      told.
+ *   6. The customer of a cell is whom the map has under its number; one who ended is found in the
  *      database. */
 #include "meter/flush.h"
 
@@ -27,6 +29,7 @@
 #include <sqlite3.h>
 
 #include "base/units.h"
+#include "meter/expire.h"
 #include "meter/schema.h"
 
 /* ---- the file ------------------------------------------------------------------------------- */
@@ -251,6 +254,8 @@ static int put_cell(struct wr_flush *flush, struct wr_ledger_batch *batch,
     for (unsigned i = 0; result == 0 && i < cell->count; i++) {
         uint64_t rows = batch->rows;
         entry.window = cell->window[i].day;
+        if (wr_expire_is_gone(entry.window, kept->since, flush->now_ns))
+            continue;
         entry.day = day_of(kept, owner.anchor, entry.window, flush->now_ns);
         entry.used = cell->window[i].units;
         entry.over = cell->window[i].over;
@@ -383,9 +388,17 @@ static int write_cells(struct wr_flush *flush, struct wr_kept *kept, bool scan, 
 
 int wr_flush_find_row(struct wr_flush *flush, struct wr_kept *kept)
 {
-    return kept->row != 0 ? 0
-                          : wr_ledger_quota(flush->database, kept->name, kept->civil.per,
-                                            kept->zone, &kept->row);
+    int64_t row;
+    int result;
+
+    if (kept->row != 0)
+        return 0;
+    result = wr_ledger_quota(flush->database, kept->name, kept->civil.per, kept->zone, &row);
+    if (result == 0)
+        result = wr_expire_since(flush->database, row, &kept->since);
+    if (result == 0)
+        kept->row = row;
+    return result;
 }
 
 int wr_flush_changes(struct wr_flush *flush, struct wr_kept *kept, unsigned batches)

@@ -18,6 +18,7 @@ struct wr_kept {
     struct wr_alert_rule alert;
     struct wr_usage *usage; /* open */
     int64_t row;            /* in the database that is open; 0: not looked up */
+    int32_t since;          /* with |row|: windows that begin before it were deleted (expire.h) */
     uint64_t *written;      /* for each cell a hash of what was last written; 0: nothing */
     uint32_t room;          /* of |written| */
     uint32_t scan_at;       /* where the scan is */
@@ -54,7 +55,8 @@ struct wr_flush {
     bool stranger;          /* a cell of a customer whom the database does not know */
 };
 
-/* The quota's row in the database, looked up once: kept->row. 0 or an error of the database. */
+/* The quota's row in the database, looked up once: kept->row, kept->since. 0 or an error of the
+ * database. */
 int wr_flush_find_row(struct wr_flush *flush, struct wr_kept *kept);
 
 /* Write the cells that have changed, at most |batches| batches of them. What could not be written

@@ -52,6 +52,7 @@ static void inherit(struct wr_kept *kept, struct wr_keeper_config *before)
         kept->written = was->written;
         kept->room = was->room;
         kept->row = strcmp(was->zone, kept->zone) == 0 ? was->row : 0;
+        kept->since = was->since;
         kept->scan_at = was->scan_at;
         kept->scanning = was->scanning;
         kept->damaged = was->damaged;
@@ -75,6 +76,8 @@ static void take_next(struct wr_keeper *keeper, struct wr_keeper_config *next)
     wr_keeper_left_close(keeper); /* some may be the policy's again */
     for (size_t i = 0; i < next->quota_count; i++)
         inherit(&next->quota[i], before);
+    if (next->keep_ns != before->keep_ns)
+        keeper->turn_ns = 0;
     keeper->config = next;
     wr_keeper_take_alerts(keeper);
     keeper->roster_pending = next->roster != NULL;

@@ -68,6 +68,7 @@ struct wr_keeper_state {
     int64_t since_ns;                   /* when that began; 0: nothing is wrong */
     int64_t flushed_ns;                 /* when the ledger was last all written; 0: never */
     uint64_t batches, rows;             /* written */
+    uint64_t expired;                   /* windows that were deleted as too old */
     uint64_t failures;                  /* turns that could not be written */
     uint64_t waiting;                   /* cells seen changed and not written, at the last turn */
     uint64_t customers, keys, left_out; /* in customers.map; with no room in it, or in a file of

@@ -83,6 +83,7 @@ int wr_keeper_config_new(struct wr_keeper_config **out, const struct wr_policy *
     (void)snprintf(config->directory, sizeof config->directory, "%s", customers->directory);
     config->room = customers->room;
     config->flush_ns = customers->flush_ns;
+    config->keep_ns = customers->keep_ns;
     config->confirm = customers->confirm_upgrade.url != NULL;
     config->hooked = customers->webhook.url != NULL;
     copy_plans(config, policy);

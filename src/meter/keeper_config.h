@@ -11,6 +11,7 @@ struct wr_keeper_config {
     char directory[4096];
     uint32_t room;
     int64_t flush_ns;
+    int64_t keep_ns;       /* 0: for ever */
     char roster_name[256]; /* of the customers' file, for the audit log; "": there is none */
     struct wr_roster *roster;
     bool confirm;                 /* upgrades wait for somebody to say yes */

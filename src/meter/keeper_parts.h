@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 
+#include "meter/expire.h"
 #include "meter/keeper.h"
 #include "meter/keeper_config.h"
 #include "meter/mirror.h"
@@ -29,13 +30,16 @@ struct wr_keeper {
     bool uncounted_said;
     bool plans_pending; /* it is to be said which plans of customers the policy has not */
     unsigned plans_said;
-    int64_t scan_ns;      /* when all cells are to be looked at next */
-    int64_t open_ns;      /* when the database is to be opened next */
-    int64_t wait_ns;      /* when the cells that wait are to be counted next */
-    struct wr_fault said; /* the trouble that was said; WR_DISK_WELL: none */
-    bool other_said;      /* that another process keeps the ledger */
-    bool left_known;      /* the directory was looked through for what follows */
-    size_t left_count;    /* quotas that the policy has no more */
+    int64_t scan_ns;           /* when all cells are to be looked at next */
+    int64_t open_ns;           /* when the database is to be opened next */
+    int64_t wait_ns;           /* when the cells that wait are to be counted next */
+    int64_t turn_ns;           /* of the turn before, for keeper_expire.c; 0: none */
+    int64_t expire_ns;         /* when old rows are to be deleted next */
+    struct wr_expired expired; /* since they were begun to be */
+    struct wr_fault said;      /* the trouble that was said; WR_DISK_WELL: none */
+    bool other_said;           /* that another process keeps the ledger */
+    bool left_known;           /* the directory was looked through for what follows */
+    size_t left_count;         /* quotas that the policy has no more */
     struct wr_kept left[WR_LEDGER_QUOTAS_MAX];
 
     pthread_t thread;
@@ -74,6 +78,12 @@ void wr_keeper_trouble(struct wr_keeper *keeper, const struct wr_fault *fault, i
 
 /* All went well: said if it had not. */
 void wr_keeper_recovered(struct wr_keeper *keeper, int64_t now_ns);
+
+/* ---- keeper_expire.c ------------------------------------------------------------------------ */
+
+/* Delete some of what the policy does not keep any longer, where that is due. 0, or an error of the
+ * database. */
+int wr_keeper_expire(struct wr_keeper *keeper, int64_t now_ns);
 
 /* ---- keeper_files.c ------------------------------------------------------------------------- */
 

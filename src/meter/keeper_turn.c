@@ -385,6 +385,10 @@ int wr_keeper_turn(struct wr_keeper *keeper, int64_t now_ns, bool starting)
         result = check_plans(keeper);
     if (result == 0)
         result = write_usage(keeper, now_ns);
+    if (result >= 0 && !starting) {
+        int expired = wr_keeper_expire(keeper, now_ns);
+        result = expired < 0 ? expired : result;
+    }
     if (result < 0) {
         wr_keeper_trouble(keeper, wr_database_fault(keeper->database), now_ns);
         count_waiting(keeper, now_ns);

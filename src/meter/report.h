@@ -66,6 +66,10 @@ int wr_report_quotas(struct wr_database *database,
                      bool (*each)(void *context, const struct wr_report_quota *quota),
                      void *context);
 
+/* Windows that ended on |*last| or earlier may have been deleted, by customers.keep: reports of
+ * days up to it may lack some. INT32_MIN: none was. */
+int wr_report_gone(struct wr_database *database, int32_t *last);
+
 /* ---- is it right -------------------------------------------------------------------------------
  */
 

@@ -8,6 +8,7 @@
 
 #include "algo/civil.h"
 #include "base/units.h"
+#include "meter/expire.h"
 #include "meter/report.h"
 #include "store/customers.h"
 #include "store/usage.h"
@@ -19,8 +20,7 @@ struct verify {
     void *context;
     const char *directory;
     struct wr_customers *map;
-    int64_t node;
-    int32_t today;
+    int64_t node, now_ns;
 };
 
 static void complain(struct verify *verify, const char *format, ...)
@@ -253,6 +253,7 @@ struct place {
     const struct wr_usage *usage;
     uint32_t number;
     int64_t customer;
+    int32_t since; /* windows that begin before it were deleted */
 };
 
 static int check_window(struct verify *verify, const struct place *at,
@@ -260,7 +261,8 @@ static int check_window(struct verify *verify, const struct place *at,
 {
     char name[WR_CUSTOMER_NAME_MAX + 1];
     int64_t row[2] = {0, 0};
-    bool can_be = wr_usage_can_begin(at->usage, window->day, verify->today);
+    bool can_be =
+        wr_usage_can_begin(at->usage, window->day, (int32_t)(verify->now_ns / WR_NS_PER_DAY));
     int result = can_be ? read_row(verify, at->quota->id, at->customer, window->day, row) : 0;
 
     if (result != 0 ||
@@ -281,23 +283,24 @@ static int check_window(struct verify *verify, const struct place *at,
     return result;
 }
 
-static int check_cell(struct verify *verify, const struct wr_report_quota *quota,
-                      const struct wr_usage *usage, uint32_t number)
+/* |at| has the cell. */
+static int check_cell(struct verify *verify, struct place *at)
 {
     struct wr_usage_window window[WR_USAGE_WINDOWS];
-    unsigned count = wr_usage_read(usage, number, window);
-    struct place at = {quota, usage, number, 0};
+    unsigned count = wr_usage_read(at->usage, at->number, window);
     struct wr_customer_record record;
     int result = 0;
 
-    if (!wr_customers_get(verify->map, number, &record))
+    if (!wr_customers_get(verify->map, at->number, &record))
         return 0; /* one who ended: he has no record to be found by */
-    at.customer = record.id;
+    at->customer = record.id;
     for (unsigned i = 0; result == 0 && i < count; i++) {
+        if (wr_expire_is_gone(window[i].day, at->since, verify->now_ns))
+            continue; /* its row is deleted, or about to be, and not written */
         verify->out->windows++;
         verify->out->used += window[i].units;
         verify->out->over += window[i].over;
-        result = check_window(verify, &at, &window[i]);
+        result = check_window(verify, at, &window[i]);
     }
     return result;
 }
@@ -343,8 +346,9 @@ static int check_quota(struct verify *verify, const struct wr_report_quota *quot
     const struct wr_usage_options options = {
         .path = path, .name = quota->name, .per = WR_USAGE_PER_ANY, .must_exist = true};
     struct wr_usage *usage;
-    uint32_t at = 0, number;
+    struct place place = {.quota = quota};
     struct wr_diag diag;
+    uint32_t at = 0;
     int result;
 
     (void)snprintf(path, sizeof path, "%s/%s" WR_USAGE_SUFFIX, verify->directory, quota->name);
@@ -356,10 +360,12 @@ static int check_quota(struct verify *verify, const struct wr_report_quota *quot
         unread(verify, path + strlen(verify->directory) + 1, &diag, result);
         return 0;
     }
+    place.usage = usage;
+    result = wr_expire_since(verify->database, quota->id, &place.since);
     while (wr_usage_per(usage) == quota->per && result == 0 &&
-           wr_usage_known_next(usage, &at, &number)) {
+           wr_usage_known_next(usage, &at, &place.number)) {
         verify->out->customers++;
-        result = check_cell(verify, quota, usage, number);
+        result = check_cell(verify, &place);
     }
     wr_usage_close(usage);
     return result;
@@ -385,7 +391,7 @@ int wr_verify_cells(struct wr_database *database, const char *directory, int64_t
                             .say = say,
                             .context = context,
                             .directory = directory,
-                            .today = (int32_t)(now_ns / WR_NS_PER_DAY)};
+                            .now_ns = now_ns};
     struct wr_diag diag;
     char path[4096];
     const struct wr_customers_options options = {.path = path, .must_exist = true};

@@ -15,6 +15,8 @@
 #define FLUSH_DEFAULT_NS WR_NS_PER_S
 #define FLUSH_MIN_NS (100 * WR_NS_PER_MS)
 #define FLUSH_MAX_NS WR_NS_PER_MINUTE
+#define KEEP_MIN_NS (62 * WR_NS_PER_DAY) /* all of last month, on the last day of this one */
+#define KEEP_MAX_NS (36500 * WR_NS_PER_DAY)
 #define SECRET_BYTES_GOOD 16
 #define WEBHOOK_TIMEOUT_NS (10 * WR_NS_PER_S)
 #define WEBHOOK_GIVE_UP_NS WR_NS_PER_DAY
@@ -174,6 +176,13 @@ static void read_flush(struct wr_loader *ld, const struct wr_yaml *value, void *
     read_span(ld, value, &span, &((struct reading *)into)->customers->flush_ns);
 }
 
+static void read_keep(struct wr_loader *ld, const struct wr_yaml *value, void *into)
+{
+    static const struct span span = {"keep", "62d to 36500d", KEEP_MIN_NS, KEEP_MAX_NS};
+
+    read_span(ld, value, &span, &((struct reading *)into)->customers->keep_ns);
+}
+
 /* ---- who is told -------------------------------------------------------------------------- */
 
 static void read_hook_url(struct wr_loader *ld, const struct wr_yaml *value, void *into)
@@ -262,13 +271,11 @@ static void read_confirm(struct wr_loader *ld, const struct wr_yaml *value, void
 
 void wr_read_customers(struct wr_loader *ld)
 {
-    static const struct wr_key keys[] = {{"directory", read_directory},
-                                         {"by", read_by},
-                                         {"room", read_room},
-                                         {"flush", read_flush},
-                                         {"file", read_customers_file},
-                                         {"webhook", read_webhook},
-                                         {"confirm_upgrade", read_confirm}};
+    static const struct wr_key keys[] = {
+        {"directory", read_directory}, {"by", read_by},
+        {"room", read_room},           {"flush", read_flush},
+        {"keep", read_keep},           {"file", read_customers_file},
+        {"webhook", read_webhook},     {"confirm_upgrade", read_confirm}};
     static const struct wr_map_spec spec = {"customers", keys, sizeof keys / sizeof keys[0], false};
     const struct wr_yaml *node = ld->sections[WR_SECTION_CUSTOMERS];
     struct reading reading = {0};

@@ -31,6 +31,7 @@ struct wr_policy_customers {
     const char *by[WR_CUSTOMERS_BY_MAX];   /* their names */
     uint32_t room;                         /* customers there may be */
     int64_t flush_ns;                      /* the ledger is at most so far behind */
+    int64_t keep_ns;                       /* windows are kept since they ended; 0: for ever */
     const char *file;                      /* the customers as a file; NULL: none */
     struct wr_place at, file_at;
     struct wr_policy_webhook webhook, confirm_upgrade;

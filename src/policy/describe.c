@@ -76,6 +76,14 @@ static void add_duration(struct words *w, int64_t ns)
         add(w, "%lldms", (long long)(ns / WR_NS_PER_MS));
 }
 
+static void add_days(struct words *w, int64_t ns)
+{
+    if (ns % WR_NS_PER_DAY == 0)
+        add(w, "%lldd", (long long)(ns / WR_NS_PER_DAY));
+    else
+        add_duration(w, ns);
+}
+
 /* "1000 a day, Europe/Istanbul, then overage to 20000". */
 static void add_quota(struct words *w, const struct wr_policy *policy,
                       const struct wr_policy_quota *quota, size_t plan)
@@ -180,6 +188,10 @@ void wr_policy_describe_customers(const struct wr_policy *policy, char *out, siz
     add(&w, "; room for %u in %s; the ledger at most ", customers->room, customers->directory);
     add_duration(&w, customers->flush_ns);
     add(&w, " behind");
+    if (customers->keep_ns > 0) {
+        add(&w, ", windows kept for ");
+        add_days(&w, customers->keep_ns);
+    }
 }
 
 void wr_policy_describe_plan(const struct wr_policy *policy, size_t plan, char *out, size_t size)

@@ -193,8 +193,8 @@ void wr_policy_describe_rate(const struct wr_policy *policy, size_t index, size_
 /* "shared, leased; store gone: 1/3 of it here". Empty for a limit that is not shared. */
 void wr_policy_describe_shared(const struct wr_policy *policy, size_t index, char *out,
                                size_t size);
-/* "by api_key; room for 65536 in /run/weir/arena.customers; the ledger at most 1s behind". Empty
- * without customers. */
+/* "by api_key; room for 65536 in /run/weir/arena.customers; the ledger at most 1s behind, windows
+ * kept for 400d". Empty without customers. */
 void wr_policy_describe_customers(const struct wr_policy *policy, char *out, size_t size);
 /* "free (default) -> pro". */
 void wr_policy_describe_plan(const struct wr_policy *policy, size_t plan, char *out, size_t size);

@@ -224,6 +224,7 @@ static void test_the_ledger(void **state)
                                      .flushed_ns = 3000000000,
                                      .batches = 31,
                                      .rows = 32,
+                                     .expired = 42,
                                      .failures = 33,
                                      .waiting = 34,
                                      .customers = 35,
@@ -244,6 +245,7 @@ static void test_the_ledger(void **state)
     has_line(text, "weir_ledger_age_seconds 2.5");
     has_line(text, "weir_ledger_batches_total 31");
     has_line(text, "weir_ledger_rows_total 32");
+    has_line(text, "weir_ledger_expired_windows_total 42");
     has_line(text, "weir_ledger_failures_total 33");
     has_line(text, "weir_ledger_waiting_cells 34");
     has_line(text, "weir_customers 35");

@@ -55,7 +55,8 @@ static const char *const test_plans[] = {"free", "pro"};
 static const char *const test_identities[] = {"api_key", "user"};
 static const struct wr_roster_names test_names = {test_plans, 2, test_identities, 2};
 
-static uint32_t test_room = ROOM; /* of the policy */
+static uint32_t test_room = ROOM; /* of the policy, as is: */
+static int64_t test_keep_ns;
 
 /* Quotas "daily" and "monthly", in UTC. Where a file customers.yaml is there, it is read. */
 static inline struct wr_keeper_config *make_config(void)
@@ -67,6 +68,7 @@ static inline struct wr_keeper_config *make_config(void)
     (void)snprintf(config->directory, sizeof config->directory, "%s", test_folder);
     config->room = test_room;
     config->flush_ns = 20 * WR_NS_PER_MS;
+    config->keep_ns = test_keep_ns;
     config->plan_count = 2;
     (void)snprintf(config->plan[0], sizeof config->plan[0], "free");
     (void)snprintf(config->plan[1], sizeof config->plan[1], "pro");

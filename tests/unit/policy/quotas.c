@@ -204,11 +204,12 @@ static void test_hooks(void **state)
 static void test_the_section_customers(void **state)
 {
     struct wr_policy *policy = policy_of(
-        HEAD "customers: {directory: /var/lib/weir, by: user, room: 7, flush: 250ms, file: "
-             "/etc/weir/customers.yaml, webhook: {url: \"https://example.com/h\", secret: "
-             "0123456789abcdef}}\n"
-             "limits:\n" FLOOR
-             "  - {name: q, by: [customer], quota: {limit: 9, per: week, alert_at: 80%}}\n");
+        HEAD
+        "customers: {directory: /var/lib/weir, by: user, room: 7, flush: 250ms, keep: 400d, file: "
+        "/etc/weir/customers.yaml, webhook: {url: \"https://example.com/h\", secret: "
+        "0123456789abcdef}}\n"
+        "limits:\n" FLOOR
+        "  - {name: q, by: [customer], quota: {limit: 9, per: week, alert_at: 80%}}\n");
     const struct wr_policy_customers *customers = wr_policy_settings(policy)->customers;
     (void)state;
 
@@ -218,6 +219,7 @@ static void test_the_section_customers(void **state)
     assert_string_equal(wr_policy_identity(policy, customers->identity[0]), "user");
     assert_int_equal(customers->room, 7);
     assert_int_equal(customers->flush_ns, 250000000);
+    assert_true(customers->keep_ns == 400 * WR_NS_PER_DAY);
     assert_string_equal(customers->file, "/etc/weir/customers.yaml");
     assert_string_equal(customers->webhook.url, "https://example.com/h");
     assert_true(customers->webhook.timeout_ns == 10 * WR_NS_PER_S);
@@ -232,6 +234,7 @@ static void test_the_section_customers(void **state)
     assert_string_equal(customers->by[0], "api_key");
     assert_int_equal(customers->room, 65536);
     assert_int_equal(customers->flush_ns, 1000000000);
+    assert_int_equal(customers->keep_ns, 0); /* for ever */
     wr_policy_free(policy);
 }
 
@@ -282,6 +285,16 @@ static void test_bad_values(void **state)
                                      "one for the default plan, \"free\", found neither\n");
     expect_errors(QUOTA("limit: 5"),
                   "6:38: error: quota: expected per: day, week or month, found none\n");
+#define KEEP(value)                                                \
+    HEAD "customers: {directory: /d, by: user, keep: " value "}\n" \
+         "limits:\n  - {name: a, by: [ip], rate: 5/s}\n"
+    expect_errors(KEEP("61d"), "3:44: error: keep \"61d\": expected 62d to 36500d\n");
+    expect_errors(KEEP("36501d"), "3:44: error: keep \"36501d\": expected 62d to 36500d\n");
+    expect_errors(KEEP("400"), "3:47: error: keep \"400\": expected a unit: second, minute, hour, "
+                               "day or week (ms, s, m, h, d, w)\n");
+    expect_errors(KEEP("[]"), "3:44: error: keep an empty list: expected a duration such as 1s\n");
+    expect_errors(KEEP("never"), "3:44: error: keep \"never\": expected a number\n");
+#undef KEEP
 }
 
 static void test_what_does_not_go_together(void **state)
