@@ -12,6 +12,7 @@ struct wr_lease_entry {
     uint64_t key;                   /* wr_engine_lease_key; 0: none */
     struct wr_remote_charge charge; /* as the store answered it */
     int64_t since_ns, end_ns;       /* when it came; when it is over, at the latest */
+    int64_t until_ns;               /* the end of what is due next: its own, or of one before it */
 };
 
 /* One key a row. All zeros at first. */

@@ -120,6 +120,57 @@ static void test_a_spell_costs_what_it_used(void **state)
     close_shop(&shop);
 }
 
+/* A busy key has spent its lease before that ends, and got another: that one lasts to its own end.
+ */
+static void test_the_next_lease_stays(void **state)
+{
+    struct shop shop = open_shop();
+    (void)state;
+
+    for (int i = 0; i < 41; i++)
+        assert_true(use(&shop, "k"));
+    shop.now += 500 * MS;
+    assert_true(use(&shop, "k"));
+    assert_int_equal(store_has(&shop, "k"), LIMIT - 82);
+    shop.now += 438 * MS; /* the first is due */
+    due(&shop);
+    assert_int_equal(shop.given, 0);
+    assert_int_equal(shop.book->first_ns, T0 + 1437 * MS + MS / 2);
+    assert_true(use(&shop, "k"));
+    assert_false(shop.node.asked);
+    shop.now += 500 * MS;
+    due(&shop);
+    assert_int_equal(shop.given, 39);
+    assert_int_equal(store_has(&shop, "k"), LIMIT - 43);
+    close_shop(&shop);
+}
+
+/* Two ask at the same moment, and both are granted: what lies together ends with the first. */
+static void test_what_lies_together(void **state)
+{
+    struct shop shop = open_shop();
+    struct node late = shop.node;
+    struct call call = {.api_key = "k"};
+    struct weir_answer answer;
+    struct wr_lease_giving to;
+    (void)state;
+
+    assert_false(begin_call(&late, shop.now, call, &answer));
+    assert_true(use(&shop, "k"));
+    shop.now += 100 * MS;
+    late.pending.call.now_ns = shop.now; /* asked once more */
+    ask_store(&late, shop.now, &answer);
+    to = giving(&shop);
+    wr_lease_book_add(shop.book, wr_engine_lease_key(&late.pending, 0),
+                      &late.pending.call.charge[0], shop.now, &to);
+    assert_int_equal(store_has(&shop, "k"), LIMIT - 82);
+    shop.now += 838 * MS;
+    due(&shop);
+    assert_int_equal(shop.given, 80);
+    assert_int_equal(store_has(&shop, "k"), LIMIT - 2);
+    close_shop(&shop);
+}
+
 /* The loop stood still: what is over in the arena is given back all the same, and once. */
 static void test_late(void **state)
 {
@@ -257,6 +308,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_spell_costs_what_it_used),
+        cmocka_unit_test(test_the_next_lease_stays),
+        cmocka_unit_test(test_what_lies_together),
         cmocka_unit_test(test_late),
         cmocka_unit_test(test_lost_is_lost),
         cmocka_unit_test(test_of_another_window),
