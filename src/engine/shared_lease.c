@@ -122,9 +122,12 @@ bool wr_engine_lease_check(struct wr_engine *engine, unsigned limit, uint64_t ke
                            int64_t now, struct weir_verdict *verdict, struct weir_receipt *receipt)
 {
     const struct wr_policy_limit *policy = engine->limits[limit].policy;
-    struct wr_charge charge = {
-        .limit = &engine->lease, .hash = key, .cost = cost, .class_id = engine->lease_class};
+    struct wr_charge charge; /* what is not set here, wr_word_evaluate does */
 
+    charge.limit = &engine->lease;
+    charge.hash = key;
+    charge.cost = cost;
+    charge.class_id = engine->lease_class;
     wr_receipt_clear(receipt);
     wr_word_evaluate(engine->arena, &charge, now);
     if (charge.take.allowed && wr_word_commit(engine->arena, &charge, now))
