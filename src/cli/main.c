@@ -1,5 +1,6 @@
 /* main.c - `weir COMMAND ...`: finds the command and hands over. To add one: its file, its line in
  * commands.h, its row here, its section in docs/man/weir.1. */
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -7,12 +8,18 @@
 
 static int cmd_help(int argc, char **argv);
 
+/* Nothing stands behind it. */
+static bool is_alone(int argc, char **argv)
+{
+    if (argc > 1)
+        (void)fprintf(stderr, "%s: expected nothing behind it, found \"%s\"\n", argv[0], argv[1]);
+    return argc <= 1;
+}
+
 static int cmd_version(int argc, char **argv)
 {
-    if (argc > 1) {
-        (void)fprintf(stderr, "%s: expected nothing behind it, found \"%s\"\n", argv[0], argv[1]);
+    if (!is_alone(argc, argv))
         return 2;
-    }
     (void)puts("weir " WEIR_VERSION);
     return 0;
 }
@@ -47,8 +54,8 @@ static void print_usage(FILE *out)
 
 static int cmd_help(int argc, char **argv)
 {
-    (void)argc;
-    (void)argv;
+    if (!is_alone(argc, argv))
+        return 2; /* help of a command is its --help */
     print_usage(stdout);
     return 0;
 }

@@ -440,6 +440,9 @@ int wr_cmd_replay(int argc, char **argv)
     }
     if (options.policy == NULL)
         return misuse("a policy is needed: -c POLICY", NULL);
+    if (options.json && options.verdicts)
+        return misuse("--json is the report, and --verdicts stands instead of it: one of them",
+                      NULL);
     if (optind < argc) {
         options.logs = (const char *const *)(argv + optind);
         options.log_count = (size_t)(argc - optind);

@@ -324,6 +324,8 @@ def test_places_are_held_as_long_as_the_log_says(weir, tmp_path):
     (("-c", "p", "--reorder-window", "5"), b"--reorder-window is a duration"),
     (("-c", "p", "--reorder-window", "5x"), b"--reorder-window is a duration"),
     (("-c", "p", "--no-such"), b"usage: weir replay"),
+    (("-c", "p", "-c", "q"), b"--config: given twice"),
+    (("-c", "p", "--json", "--verdicts"), b"one of them"),
     (("-c", "p", *["log"] * 257), b"at most 256 logs"),
 ])
 def test_wrong_usage(weir, arguments, words):
@@ -339,6 +341,8 @@ def test_help_and_version(weir):
         assert done.returncode == 0 and "  replay " in done.stdout
     done = subprocess.run([weir, "version"], capture_output=True, text=True)
     assert done.returncode == 0 and done.stdout.startswith("weir ")
+    done = subprocess.run([weir, "version", "2"], capture_output=True, text=True)
+    assert done.returncode == 2 and 'weir version: expected nothing behind it, found "2"' in done.stderr
     for arguments in ([], ["no-such-command"]):
         done = subprocess.run([weir, *arguments], capture_output=True, text=True)
         assert done.returncode == 2 and "usage: weir COMMAND" in done.stderr
