@@ -426,6 +426,7 @@ int wr_database_check(struct wr_database *database, bool whole)
     sqlite3_stmt *statement = wr_database_statement(database, whole ? "PRAGMA integrity_check(1)"
                                                                     : "PRAGMA quick_check(1)");
     char text[256] = "";
+    const char *what = text;
     int result = wr_database_step(database, statement);
 
     if (result == 1)
@@ -436,9 +437,11 @@ int wr_database_check(struct wr_database *database, bool whole)
         return result;
     if (strcmp(text, "ok") == 0)
         return 0;
-    text[strcspn(text, "\n")] = '\0';
+    if (text[0] == '*' && strchr(text, '\n') != NULL) /* "*** in database main ***" */
+        what = strchr(text, '\n') + 1;
+    text[(size_t)(what - text) + strcspn(what, "\n")] = '\0';
     return wr_fault_set(&database->fault, WEIR_ECORRUPT, WR_DISK_CORRUPT, "%s: it is damaged: %s",
-                        database->path, text);
+                        database->path, what);
 }
 
 static int rename_with(const char *from, const char *to, const char *suffix)

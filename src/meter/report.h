@@ -76,7 +76,7 @@ int wr_report_gone(struct wr_database *database, int32_t *last);
 struct wr_verify {
     uint64_t windows, customers, nodes; /* looked at */
     uint64_t used, over;                /* their sums */
-    uint64_t wrong;                     /* lines that |say| got */
+    uint64_t wrong;                     /* lines that |say| got; or the database is damaged */
 };
 typedef void wr_verify_say_fn(void *context, const char *text);
 

@@ -1,11 +1,13 @@
 """Customers by the command line and the admin door, what they used, and what a caller is told of itself. free has 10 a
 day; pro 100, and 20 more as overage."""
+import contextlib
 import csv
 import hashlib
 import io
 import json
 import re
 import signal
+import sqlite3
 import subprocess
 
 import pytest
@@ -253,6 +255,21 @@ def test_bad_reports(shop):
     for command, *arguments in (["alerts", "retry", "--all", "--json"], ["ban", "--list", "--reason", "r"], ["ban", "--list", "--for", "1h"],
                                 ["ban", "--ip", "192.0.2.1", "--reason", "a", "--reason", "b"], ["unban", "--all", "--json"]):
         shop.command(command, *arguments, status=2)
+
+
+def test_a_damaged_database_is_said_once(shop):
+    shop.customer("create", "acme")
+    copy = shop.folder / "copy.db"
+    with contextlib.closing(sqlite3.connect(shop.folder / "customers" / "customers.db")) as source, \
+            contextlib.closing(sqlite3.connect(copy)) as target:
+        source.backup(target)
+        [page] = target.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'usage'").fetchone()
+        size = target.execute("PRAGMA page_size").fetchone()[0]
+    damaged = bytearray(copy.read_bytes())
+    damaged[(page - 1) * size:(page - 1) * size + 16] = bytes(16)
+    copy.write_bytes(damaged)
+    told = shop.command("usage", "--verify", copy, status=1)
+    assert told.count("copy.db: it is damaged: ") == 1 == len(told.splitlines()) and "***" not in told, told
 
 
 def test_no_room(shop):
