@@ -10,7 +10,9 @@
 #include <string.h>
 
 #include "cli/usage_store.h"
+#include "meter/ledger.h"
 #include "meter/report.h"
+#include "policy/quota.h"
 
 struct asked {
     char **names; /* databases of other nodes */
@@ -82,18 +84,36 @@ static int verify_other(struct wr_database **databases, int at, char *path, stru
     return 0;
 }
 
+/* The policy's quotas that have files of usage. */
+static size_t name_quotas(const struct wr_policy *policy, const char *out[WR_LEDGER_QUOTAS_MAX])
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < wr_policy_limit_count(policy) && count < WR_LEDGER_QUOTAS_MAX; i++) {
+        const struct wr_policy_limit *limit = wr_policy_limit(policy, i);
+        if (limit->quota != NULL && limit->quota->exact)
+            out[count++] = limit->name;
+    }
+    return count;
+}
+
 /* This node's ledger and cells, then the ledgers of the others, which are left open. */
 static int verify_ledgers(struct wr_book *book, const struct asked *a,
                           struct wr_database **databases, struct wr_verify *sums)
 {
+    const char *quotas[WR_LEDGER_QUOTAS_MAX];
+    const struct wr_verify_look look = {.directory = book->customers->directory,
+                                        .now_ns = book->now_ns,
+                                        .quotas = quotas,
+                                        .quota_count = name_quotas(book->policy, quotas)};
     struct wr_verify cells = {.windows = 0};
     void *where = (void *)(uintptr_t)book->customers->directory;
     int result = wr_verify_database(book->database, sums, say, where), status = 0;
 
     if (result == 0)
-        result = wr_verify_cells(book->database, book->customers->directory, book->now_ns, &cells,
-                                 say, where);
+        result = wr_verify_cells(book->database, &look, &cells, say, where);
     sums->wrong += cells.wrong; /* the same units, seen from the other side */
+    sums->waiting = cells.waiting;
     if (result == WEIR_ENOENT)
         (void)fprintf(stderr, "%s: customers.map is not there: weir serve makes it\n",
                       book->customers->directory);
@@ -116,7 +136,8 @@ static void print_verified(const struct asked *a, const struct wr_verify *sums,
             (void)printf(",\"store\":{\"windows\":%" PRIu64 ",\"counted\":%" PRIu64
                          ",\"ledgers\":%" PRIu64 ",\"fewer\":%" PRIu64 ",\"more\":%" PRIu64 "}",
                          store->windows, store->counted, store->ledgers, store->fewer, store->more);
-        (void)printf(",\"wrong\":%" PRIu64 "}\n", sums->wrong);
+        (void)printf(",\"not_flushed\":%" PRIu64 ",\"wrong\":%" PRIu64 "}\n", sums->waiting,
+                     sums->wrong);
         return;
     }
     (void)printf("%s: %" PRIu64 " windows of %" PRIu64 " customers on %" PRIu64
@@ -125,6 +146,9 @@ static void print_verified(const struct asked *a, const struct wr_verify *sums,
                  : whole         ? "sound"
                                  : "NOT VERIFIED",
                  sums->windows, sums->customers, sums->nodes, sums->used, sums->over, sums->wrong);
+    if (sums->waiting > 0)
+        (void)printf("not flushed yet: %" PRIu64 " units are counted, and not in the ledger\n",
+                     sums->waiting);
     if (store->asked)
         (void)printf("store: %" PRIu64 " windows of now; it counts %" PRIu64
                      ", the ledgers %" PRIu64 ": %" PRIu64 " fewer, %" PRIu64 " more\n",

@@ -17,7 +17,11 @@
  *   4. A window that cannot be (usage.h) is damage: counted, said, and never written.
  *   5. A window that was deleted as too old (expire.h) is not written again, nor are its thresholds
  *      told.
- *   6. The customer of a cell is whom the map has under its number; one who ended is found in the
+ *   6. The file says that bits are being taken while a change may be neither in the database nor
+ * have its bit: in a batch, and until all cells have been compared with a database that was opened
+ *      anew, by one who may have been killed in a batch. So whoever looks on (verify_cells.c) can
+ *      tell what is not written yet from what is wrong.
+ *   7. The customer of a cell is whom the map has under its number; one who ended is found in the
  *      database. */
 #include "meter/flush.h"
 
@@ -58,6 +62,7 @@ static int open_kept(struct wr_kept *kept, const char *directory, struct wr_usag
         return WEIR_ENOMEM;
     }
     kept->scanning = true;
+    kept->compared = false;
     kept->looked = kept->older = false;
     return 0;
 }
@@ -95,7 +100,9 @@ void wr_kept_forget(struct wr_kept *kept)
     (void)madvise(kept->written, kept->room * sizeof *kept->written, MADV_DONTNEED);
     kept->scanning = true;
     kept->scan_at = 0;
+    kept->compared = false;
     kept->looked = false;
+    wr_usage_taking_begin(kept->usage);
 }
 
 /* ---- a cell --------------------------------------------------------------------------------- */
@@ -375,6 +382,7 @@ static int write_cells(struct wr_flush *flush, struct wr_kept *kept, bool scan, 
 
     if (batch == NULL)
         return wr_database_refuse(flush->database, WEIR_ENOMEM, "out of memory");
+    wr_usage_taking_begin(kept->usage);
     for (unsigned i = 0; result == 0 && more && i < batches; i++) {
         batch->count = 0;
         while (batch->count < WR_LEDGER_BATCH &&
@@ -382,6 +390,8 @@ static int write_cells(struct wr_flush *flush, struct wr_kept *kept, bool scan, 
             batch->count++;
         result = write_batch(flush, kept, batch);
     }
+    if (kept->compared)
+        wr_usage_taking_end(kept->usage);
     free(batch);
     return result == 0 && more ? 1 : result;
 }
@@ -437,8 +447,11 @@ int wr_flush_scan(struct wr_flush *flush, struct wr_kept *kept, unsigned batches
     result = write_cells(flush, kept, true, &kept->scan_at, batches);
     if (result == 1)
         return 1;
-    if (result == 0)
+    if (result == 0) {
         kept->damaged = kept->damaged_at;
+        kept->compared = true;
+        wr_usage_taking_end(kept->usage);
+    }
     kept->damaged_at = 0;
     kept->scan_at = 0;
     kept->scanning = result != 0; /* what failed is begun anew */

@@ -23,6 +23,7 @@ struct wr_kept {
     uint32_t room;          /* of |written| */
     uint32_t scan_at;       /* where the scan is */
     bool scanning;
+    bool compared;       /* all cells have been looked at since the database was opened */
     bool looked;         /* whether |older| is so */
     bool older;          /* than the ledger that is open: its cells are to be raised */
     uint64_t damaged;    /* cells with a window that cannot be, as of the last look at all */

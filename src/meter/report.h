@@ -77,6 +77,7 @@ struct wr_verify {
     uint64_t windows, customers, nodes; /* looked at */
     uint64_t used, over;                /* their sums */
     uint64_t wrong;                     /* lines that |say| got; or the database is damaged */
+    uint64_t waiting;                   /* units that cells and ledger differ by, to be written */
 };
 typedef void wr_verify_say_fn(void *context, const char *text);
 
@@ -95,10 +96,18 @@ int wr_verify_same_node(struct wr_database *database, struct wr_database *other,
 int wr_verify_repeated(struct wr_database *database, struct wr_database *const *earlier,
                        size_t count, uint64_t *out);
 
-/* The rows of this node are what the cells in |directory| say; exact where nothing is deciding and
- * the daemon has flushed. A file that is there and cannot be read is wrong. WEIR_ENOENT: there is
- * no customers.map. */
-int wr_verify_cells(struct wr_database *database, const char *directory, int64_t now_ns,
+struct wr_verify_look {
+    const char *directory;
+    int64_t now_ns;
+    const char *const *quotas; /* of the policy: they have files */
+    size_t quota_count;
+};
+
+/* The rows of this node are what the cells in the directory say, or will be: what is counted and
+ * not written yet is |out->waiting|, and not wrong. A file that cannot be read is wrong, one that
+ * is missing, and one that the ledger was not written from. Looks again, seconds in all at most,
+ * where something changes meanwhile. WEIR_ENOENT: there is no customers.map. */
+int wr_verify_cells(struct wr_database *database, const struct wr_verify_look *look,
                     struct wr_verify *out, wr_verify_say_fn *say, void *context);
 
 #endif

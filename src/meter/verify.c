@@ -1,5 +1,6 @@
-/* verify.c - is the ledger right? In itself, and against the cells it is written from. */
-#include <inttypes.h>
+/* verify.c - is the ledger right? In itself, and against the ledgers of other nodes. */
+#include "meter/verify_parts.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -7,25 +8,8 @@
 #include <sqlite3.h>
 
 #include "algo/civil.h"
-#include "base/units.h"
-#include "meter/expire.h"
-#include "meter/report.h"
-#include "store/customers.h"
-#include "store/usage.h"
 
-struct verify {
-    struct wr_database *database;
-    struct wr_verify *out;
-    wr_verify_say_fn *say;
-    void *context;
-    const char *directory;
-    struct wr_customers *map;
-    int64_t node, now_ns;
-};
-
-static void complain(struct verify *verify, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-static void complain(struct verify *verify, const char *format, ...)
+void wr_verify_complain(struct wr_verifying *verify, const char *format, ...)
 {
     char text[512];
     va_list list;
@@ -37,15 +21,10 @@ static void complain(struct verify *verify, const char *format, ...)
     verify->say(verify->context, text);
 }
 
-/* A day as people write it. */
-struct date {
-    char text[24];
-};
-
-static struct date date_of(int32_t day)
+struct wr_verify_date wr_verify_date_of(int32_t day)
 {
     unsigned month, day_of_month;
-    struct date date;
+    struct wr_verify_date date;
     int year;
 
     wr_civil_date(day, &year, &month, &day_of_month);
@@ -55,8 +34,7 @@ static struct date date_of(int32_t day)
 
 /* ---- in itself ------------------------------------------------------------------------------ */
 
-/* The only row of |sql|: three numbers. */
-static int three(struct wr_database *database, const char *sql, int64_t out[3])
+int wr_verify_three(struct wr_database *database, const char *sql, int64_t out[3])
 {
     sqlite3_stmt *statement = wr_database_statement(database, sql);
     int result = wr_database_step(database, statement);
@@ -68,17 +46,17 @@ static int three(struct wr_database *database, const char *sql, int64_t out[3])
     return result < 0 ? result : 0;
 }
 
-static int add_up(struct verify *verify)
+static int add_up(struct wr_verifying *verify)
 {
     int64_t sums[3], counts[3];
-    int result =
-        three(verify->database,
-              "SELECT count(*), coalesce(sum(used), 0), coalesce(sum(over), 0) FROM usage", sums);
+    int result = wr_verify_three(
+        verify->database,
+        "SELECT count(*), coalesce(sum(used), 0), coalesce(sum(over), 0) FROM usage", sums);
 
     if (result == 0)
-        result =
-            three(verify->database,
-                  "SELECT count(DISTINCT customer), count(DISTINCT node), 0 FROM usage", counts);
+        result = wr_verify_three(
+            verify->database, "SELECT count(DISTINCT customer), count(DISTINCT node), 0 FROM usage",
+            counts);
     if (result != 0)
         return result;
     verify->out->windows += (uint64_t)sums[0];
@@ -89,7 +67,7 @@ static int add_up(struct verify *verify)
     return 0;
 }
 
-static int check_days(struct verify *verify)
+static int check_days(struct wr_verifying *verify)
 {
     sqlite3_stmt *statement = wr_database_statement(
         verify->database,
@@ -101,30 +79,31 @@ static int check_days(struct verify *verify)
     int result;
 
     while ((result = wr_database_step(verify->database, statement)) == 1)
-        complain(verify, "%s, %s, window of %s: %lld used, its days add up to %lld",
-                 (const char *)sqlite3_column_text(statement, 0),
-                 (const char *)sqlite3_column_text(statement, 1),
-                 date_of((int32_t)sqlite3_column_int64(statement, 2)).text,
-                 (long long)sqlite3_column_int64(statement, 3),
-                 (long long)sqlite3_column_int64(statement, 4));
+        wr_verify_complain(verify, "%s, %s, window of %s: %lld used, its days add up to %lld",
+                           (const char *)sqlite3_column_text(statement, 0),
+                           (const char *)sqlite3_column_text(statement, 1),
+                           wr_verify_date_of((int32_t)sqlite3_column_int64(statement, 2)).text,
+                           (long long)sqlite3_column_int64(statement, 3),
+                           (long long)sqlite3_column_int64(statement, 4));
     return result;
 }
 
-static int check_rows(struct verify *verify)
+static int check_rows(struct wr_verifying *verify)
 {
     sqlite3_stmt *statement = wr_database_statement(verify->database, "PRAGMA foreign_key_check");
     int result;
 
     while ((result = wr_database_step(verify->database, statement)) == 1)
-        complain(verify, "a row of %s is of no %s", (const char *)sqlite3_column_text(statement, 0),
-                 (const char *)sqlite3_column_text(statement, 2));
+        wr_verify_complain(verify, "a row of %s is of no %s",
+                           (const char *)sqlite3_column_text(statement, 0),
+                           (const char *)sqlite3_column_text(statement, 2));
     return result;
 }
 
 int wr_verify_database(struct wr_database *database, struct wr_verify *out, wr_verify_say_fn *say,
                        void *context)
 {
-    struct verify verify = {.database = database, .out = out, .say = say, .context = context};
+    struct wr_verifying verify = {.database = database, .out = out, .say = say, .context = context};
     int result = wr_database_check(database, true);
 
     if (result == WEIR_ECORRUPT)
@@ -206,213 +185,4 @@ int wr_verify_repeated(struct wr_database *database, struct wr_database *const *
     }
     end(statement, result);
     return there < 0 ? there : result < 0 ? result : 0;
-}
-
-/* ---- against the cells ---------------------------------------------------------------------- */
-
-/* What the database has of a window; 0, 0 where it has none. */
-static int read_row(struct verify *verify, int64_t quota, int64_t customer, int32_t day,
-                    int64_t row[2])
-{
-    sqlite3_stmt *statement = wr_database_statement(
-        verify->database, "SELECT used, over FROM usage WHERE node = ?1 AND quota = ?2"
-                          " AND window_day = ?3 AND customer = ?4");
-    int result;
-
-    row[0] = row[1] = 0;
-    if (statement == NULL)
-        return wr_database_fault(verify->database)->error;
-    (void)sqlite3_bind_int64(statement, 1, verify->node);
-    (void)sqlite3_bind_int64(statement, 2, quota);
-    (void)sqlite3_bind_int64(statement, 3, day);
-    (void)sqlite3_bind_int64(statement, 4, customer);
-    result = wr_database_step(verify->database, statement);
-    if (result != 1)
-        return result;
-    row[0] = sqlite3_column_int64(statement, 0);
-    row[1] = sqlite3_column_int64(statement, 1);
-    (void)sqlite3_reset(statement);
-    return 0;
-}
-
-/* Whose the cell is: by name, or where the database does not know him, by his id. */
-static int name_of(struct verify *verify, int64_t id, char out[WR_CUSTOMER_NAME_MAX + 1])
-{
-    struct wr_customer customer;
-    int result = wr_customer_get(verify->database, id, &customer);
-
-    if (result == 0)
-        (void)snprintf(out, WR_CUSTOMER_NAME_MAX + 1, "%s", customer.name);
-    else
-        (void)snprintf(out, WR_CUSTOMER_NAME_MAX + 1, "customer %016" PRIx64, (uint64_t)id);
-    return result == WEIR_ENOENT ? 0 : result;
-}
-
-struct place {
-    const struct wr_report_quota *quota;
-    const struct wr_usage *usage;
-    uint32_t number;
-    int64_t customer;
-    int32_t since; /* windows that begin before it were deleted */
-};
-
-static int check_window(struct verify *verify, const struct place *at,
-                        const struct wr_usage_window *window)
-{
-    char name[WR_CUSTOMER_NAME_MAX + 1];
-    int64_t row[2] = {0, 0};
-    bool can_be =
-        wr_usage_can_begin(at->usage, window->day, (int32_t)(verify->now_ns / WR_NS_PER_DAY));
-    int result = can_be ? read_row(verify, at->quota->id, at->customer, window->day, row) : 0;
-
-    if (result != 0 ||
-        (can_be && (uint64_t)row[0] == window->units && (uint64_t)row[1] == window->over))
-        return result;
-    result = name_of(verify, at->customer, name);
-    if (result == 0 && can_be)
-        complain(verify,
-                 "%s, %s, window of %s: the cell has %" PRIu64 " used and %" PRIu64
-                 " over, the ledger %" PRId64 " and %" PRId64,
-                 name, at->quota->name, date_of(window->day).text, window->units, window->over,
-                 row[0], row[1]);
-    else if (result == 0)
-        complain(verify,
-                 "%s, %s: cell %u of its file of usage has a window of %s, which cannot be: it is "
-                 "damaged, or the clock was far from right",
-                 name, at->quota->name, at->number, date_of(window->day).text);
-    return result;
-}
-
-/* |at| has the cell. */
-static int check_cell(struct verify *verify, struct place *at)
-{
-    struct wr_usage_window window[WR_USAGE_WINDOWS];
-    unsigned count = wr_usage_read(at->usage, at->number, window);
-    struct wr_customer_record record;
-    int result = 0;
-
-    if (!wr_customers_get(verify->map, at->number, &record))
-        return 0; /* one who ended: he has no record to be found by */
-    at->customer = record.id;
-    for (unsigned i = 0; result == 0 && i < count; i++) {
-        if (wr_expire_is_gone(window[i].day, at->since, verify->now_ns))
-            continue; /* its row is deleted, or about to be, and not written */
-        verify->out->windows++;
-        verify->out->used += window[i].units;
-        verify->out->over += window[i].over;
-        result = check_window(verify, at, &window[i]);
-    }
-    return result;
-}
-
-struct quotas {
-    struct wr_report_quota quota[64];
-    size_t count;
-};
-
-static bool collect(void *context, const struct wr_report_quota *quota)
-{
-    struct quotas *quotas = context;
-
-    if (quotas->count < sizeof quotas->quota / sizeof quotas->quota[0])
-        quotas->quota[quotas->count++] = *quota;
-    return true;
-}
-
-/* Is it said of the file ("is damaged"), and no sentence of its own ("its layout is 7")? */
-static bool is_predicate(const char *text)
-{
-    static const char *const verbs[] = {"is ", "has ", "was ", "cannot "};
-
-    for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++)
-        if (strncmp(text, verbs[i], strlen(verbs[i])) == 0)
-            return true;
-    return false;
-}
-
-/* A file that is there and cannot be read. */
-static void unread(struct verify *verify, const char *file, const struct wr_diag *diag, int result)
-{
-    const char *why = diag->kept > 0 ? diag->items[0].text : weir_strerror(result);
-
-    complain(verify, "%s: it cannot be compared: %s%s", file, is_predicate(why) ? "it " : "", why);
-}
-
-/* A quota that has no file any more has nothing to be compared with; nor has one of the same name
- * whose windows are not those of the file: what it counts now is another. */
-static int check_quota(struct verify *verify, const struct wr_report_quota *quota)
-{
-    char path[4096];
-    const struct wr_usage_options options = {
-        .path = path, .name = quota->name, .per = WR_USAGE_PER_ANY, .must_exist = true};
-    struct wr_usage *usage;
-    struct place place = {.quota = quota};
-    struct wr_diag diag;
-    uint32_t at = 0;
-    int result;
-
-    (void)snprintf(path, sizeof path, "%s/%s" WR_USAGE_SUFFIX, verify->directory, quota->name);
-    wr_diag_init(&diag, NULL);
-    result = wr_usage_open(&usage, &options, &diag);
-    if (result == WEIR_ENOENT)
-        return 0;
-    if (result != 0) {
-        unread(verify, path + strlen(verify->directory) + 1, &diag, result);
-        return 0;
-    }
-    place.usage = usage;
-    result = wr_expire_since(verify->database, quota->id, &place.since);
-    while (wr_usage_per(usage) == quota->per && result == 0 &&
-           wr_usage_known_next(usage, &at, &place.number)) {
-        verify->out->customers++;
-        result = check_cell(verify, &place);
-    }
-    wr_usage_close(usage);
-    return result;
-}
-
-static int find_node(struct verify *verify)
-{
-    int64_t found[3];
-    int result = three(verify->database,
-                       "SELECT n.id, 0, 0 FROM setting AS s JOIN node AS n ON n.name = s.value"
-                       " WHERE s.name = 'node'",
-                       found);
-
-    verify->node = found[0];
-    return result;
-}
-
-int wr_verify_cells(struct wr_database *database, const char *directory, int64_t now_ns,
-                    struct wr_verify *out, wr_verify_say_fn *say, void *context)
-{
-    struct verify verify = {.database = database,
-                            .out = out,
-                            .say = say,
-                            .context = context,
-                            .directory = directory,
-                            .now_ns = now_ns};
-    struct wr_diag diag;
-    char path[4096];
-    const struct wr_customers_options options = {.path = path, .must_exist = true};
-    struct quotas quotas = {.count = 0};
-    int result;
-
-    (void)snprintf(path, sizeof path, "%s/customers.map", directory);
-    wr_diag_init(&diag, NULL);
-    result = wr_customers_open(&verify.map, &options, &diag);
-    if (result == WEIR_ENOENT)
-        return result;
-    if (result != 0) {
-        unread(&verify, WR_CUSTOMERS_NAME, &diag, result);
-        return 0;
-    }
-    result = find_node(&verify);
-    if (result == 0)
-        result = wr_report_quotas(database, collect, &quotas);
-    for (size_t i = 0; result == 0 && i < quotas.count; i++)
-        result = check_quota(&verify, &quotas.quota[i]);
-    out->nodes++;
-    wr_customers_close(verify.map);
-    return result;
 }

@@ -181,6 +181,11 @@ uint64_t wr_customers_bytes(const struct wr_customers *map)
     return map->mapped.size_bytes;
 }
 
+enum wr_mapped_named wr_customers_named(const struct wr_customers *map, const char *path)
+{
+    return wr_mapped_named(&map->mapped, path);
+}
+
 /* ---- records ------------------------------------------------------------------------------- */
 
 #define READ_TRIES 100 /* a writer would have to change one record so often meanwhile */

@@ -15,6 +15,7 @@
 #include "base/diag.h"
 #include "base/sha256.h"
 #include "base/siphash.h"
+#include "store/mapped.h"
 #include "weir/weir.h"
 
 struct wr_customers; /* one process's handle; needs nothing after fork */
@@ -46,6 +47,9 @@ void wr_customers_close(struct wr_customers *map); /* NULL is allowed */
 
 uint32_t wr_customers_room(const struct wr_customers *map); /* numbers are below it */
 uint64_t wr_customers_bytes(const struct wr_customers *map);
+
+/* What has the file's name at |path| now? */
+enum wr_mapped_named wr_customers_named(const struct wr_customers *map, const char *path);
 
 /* ---- on the path of a decision -------------------------------------------------------------
  *

@@ -172,6 +172,18 @@ void wr_mapped_close(struct wr_mapped *mapped)
     *mapped = (struct wr_mapped){.fd = -1};
 }
 
+enum wr_mapped_named wr_mapped_named(const struct wr_mapped *mapped, const char *path)
+{
+    struct stat mine, there;
+
+    if (stat(path, &there) != 0)
+        return errno == ENOENT ? WR_MAPPED_NOTHING : WR_MAPPED_ITSELF;
+    if (fstat(mapped->fd, &mine) != 0)
+        return WR_MAPPED_ITSELF;
+    return mine.st_dev == there.st_dev && mine.st_ino == there.st_ino ? WR_MAPPED_ITSELF
+                                                                      : WR_MAPPED_ANOTHER;
+}
+
 bool wr_mapped_next_bit(uint64_t *bits, uint32_t room, bool take, uint32_t *at, uint32_t *number)
 {
     *number = 0;

@@ -52,6 +52,11 @@ int wr_mapped_open(struct wr_mapped *out, const struct wr_mapped_kind *kind, con
                    uint32_t room, bool must_exist, const void *context, struct wr_diag *diag);
 void wr_mapped_close(struct wr_mapped *mapped);
 
+/* Whoever opens |path| from now on gets this file, makes a new one, or gets another: then what they
+ * count and what is counted here are apart. A path that cannot be looked at is ITSELF. */
+enum wr_mapped_named { WR_MAPPED_ITSELF, WR_MAPPED_NOTHING, WR_MAPPED_ANOTHER };
+enum wr_mapped_named wr_mapped_named(const struct wr_mapped *mapped, const char *path);
+
 /* |bytes| in whole pages. */
 static inline uint64_t wr_mapped_pages(uint64_t bytes)
 {

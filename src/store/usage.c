@@ -237,6 +237,11 @@ uint64_t wr_usage_bytes(const struct wr_usage *usage)
     return usage->mapped.size_bytes;
 }
 
+enum wr_mapped_named wr_usage_named(const struct wr_usage *usage, const char *path)
+{
+    return wr_mapped_named(&usage->mapped, path);
+}
+
 uint64_t wr_usage_lost_units(const struct wr_usage *usage)
 {
     return WR_LOAD(&usage->header->lost_units);
@@ -320,6 +325,31 @@ void wr_usage_mark(struct wr_usage *usage, uint32_t number)
 {
     if (number < usage->room)
         wr_mapped_set_bit(usage->dirty, number);
+}
+
+bool wr_usage_is_dirty(const struct wr_usage *usage, uint32_t number)
+{
+    return number < usage->room && wr_mapped_bit(usage->dirty, number);
+}
+
+/* Who was killed in between has left it odd. */
+void wr_usage_taking_begin(struct wr_usage *usage)
+{
+    uint64_t was = WR_LOAD(&usage->header->taking);
+
+    __atomic_store_n(&usage->header->taking, was | 1, __ATOMIC_SEQ_CST);
+}
+
+void wr_usage_taking_end(struct wr_usage *usage)
+{
+    uint64_t was = WR_LOAD(&usage->header->taking);
+
+    __atomic_store_n(&usage->header->taking, (was | 1) + 1, __ATOMIC_SEQ_CST);
+}
+
+uint64_t wr_usage_taking(const struct wr_usage *usage)
+{
+    return __atomic_load_n(&usage->header->taking, __ATOMIC_SEQ_CST);
 }
 
 bool wr_usage_known_next(const struct wr_usage *usage, uint32_t *at, uint32_t *number)

@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "base/diag.h"
+#include "store/mapped.h"
 #include "weir/weir.h"
 
 struct wr_usage; /* one process's handle; needs nothing after fork */
@@ -50,6 +51,9 @@ uint32_t wr_usage_room_at(const char *path);
 uint32_t wr_usage_end_at(const char *path);
 uint8_t wr_usage_per(const struct wr_usage *usage);
 uint64_t wr_usage_bytes(const struct wr_usage *usage);
+
+/* What has the file's name at |path| now? */
+enum wr_mapped_named wr_usage_named(const struct wr_usage *usage, const char *path);
 
 /* ---- on the path of a decision -------------------------------------------------------------
  *
@@ -94,6 +98,17 @@ bool wr_usage_dirty_next(struct wr_usage *usage, uint32_t *at, uint32_t *number)
 
 /* Say it again: it could not be written. */
 void wr_usage_mark(struct wr_usage *usage, uint32_t number);
+
+/* Has it changed since that was said? For those who only look. */
+bool wr_usage_is_dirty(const struct wr_usage *usage, uint32_t number);
+
+/* From begin to end bits may be taken of cells that are not in the ledger yet, and a kill in
+ * between leaves it so: the number is odd then, and another one after each end. Where it is even
+ * and the same before and after a look at a cell, a cell without its bit was not being written. By
+ * who takes bits. */
+void wr_usage_taking_begin(struct wr_usage *usage);
+void wr_usage_taking_end(struct wr_usage *usage);
+uint64_t wr_usage_taking(const struct wr_usage *usage);
 
 /* The next cell that was ever counted in, changed or not. */
 bool wr_usage_known_next(const struct wr_usage *usage, uint32_t *at, uint32_t *number);

@@ -28,6 +28,7 @@ struct wr_usage_header {
     uint64_t flushed_day; /* all before it is in the ledger; 0: nothing is known */
     char restored_boot[WR_USAGE_BOOT_BYTES]; /* text of the kernel's boot_id */
     uint64_t batch;                          /* of the ledger: written since, or about to be */
+    uint64_t taking;                         /* odd: bits may be taken of what is not written */
 };
 
 /* cell: four windows, in no order

@@ -210,6 +210,7 @@ static void nothing_is_lost(void **state)
     uint64_t random = test_seed();
     pid_t workers[WORKERS], daemon;
     int64_t least[2] = {0, 0};
+    const struct wr_verify_look look = {.directory = test_folder, .now_ns = NOW};
     struct wr_verify verify = {0};
     struct wr_database *database;
 
@@ -241,7 +242,8 @@ static void nothing_is_lost(void **state)
     compare(database, "daily", shared->daily);
     compare(database, "monthly", shared->monthly);
     assert_int_equal(wr_verify_database(database, &verify, complain, NULL), 0);
-    assert_int_equal(wr_verify_cells(database, test_folder, NOW, &verify, complain, NULL), 0);
+    assert_int_equal(wr_verify_cells(database, &look, &verify, complain, NULL), 0);
+    assert_int_equal(verify.waiting, 0);
     assert_int_equal(verify.wrong, 0);
     assert_true(verify.used > 0);
     print_message("%llu units, %llu of %u daemons were ready\n",

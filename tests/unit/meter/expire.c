@@ -278,10 +278,10 @@ static void keep_complaint(void *context, const char *text)
 
 static uint64_t wrong_of_cells(void)
 {
+    const struct wr_verify_look look = {.directory = test_folder, .now_ns = test_now()};
     struct wr_verify verify = {0};
 
-    assert_int_equal(
-        wr_verify_cells(database, test_folder, test_now(), &verify, keep_complaint, NULL), 0);
+    assert_int_equal(wr_verify_cells(database, &look, &verify, keep_complaint, NULL), 0);
     return verify.wrong;
 }
 

@@ -130,6 +130,59 @@ static void keep(void *context, const char *text)
     (void)snprintf(complaint, sizeof complaint, "%s", text);
 }
 
+static int look_at_cells(struct wr_verify *verify)
+{
+    static const char *const quotas[] = {"daily"};
+    const struct wr_verify_look look = {test_folder, NOW, quotas, 1};
+
+    return wr_verify_cells(database, &look, verify, keep, NULL);
+}
+
+/* As a keeper that is about to write. */
+static void take_bits(void)
+{
+    uint32_t at = 0, number;
+
+    while (wr_usage_dirty_next(kept.usage, &at, &number))
+        continue;
+}
+
+/* Killed between taking bits and its commit, until the next one has compared all cells. */
+static void verifies_after_a_kill(void **state)
+{
+    struct wr_verify verify = {0};
+    struct wr_keeper *keeper = start_keeper();
+    struct wr_customer acme = make_customer(database, "acme", "free");
+
+    (void)state;
+    pass(keeper);
+    wr_keeper_stop(keeper);
+    assert_int_equal(wr_usage_taking(kept.usage) % 2, 0);
+    charge(kept.usage, acme.number, TODAY - 13, 5, 1);
+    wr_usage_taking_begin(kept.usage);
+    take_bits();
+    assert_int_equal(look_at_cells(&verify), 0);
+    assert_int_equal(verify.wrong, 0);
+    assert_int_equal(verify.waiting, 5);
+    wr_usage_taking_end(kept.usage); /* who says that all is written has to have written it */
+    assert_int_equal(look_at_cells(&verify), 0);
+    assert_int_equal(verify.wrong, 1);
+    wr_usage_taking_begin(kept.usage);
+    wr_keeper_stop(start_keeper());
+    assert_int_equal(wr_usage_taking(kept.usage) % 2, 0);
+    verify = (struct wr_verify){0};
+    assert_int_equal(look_at_cells(&verify), 0);
+    assert_int_equal(verify.wrong + verify.waiting, 0);
+    /* A row that somebody has changed, up or down. */
+    assert_int_equal(wr_database_exec(database, "UPDATE usage SET used = 6"), 0);
+    assert_int_equal(look_at_cells(&verify), 0);
+    assert_int_equal(verify.wrong, 1);
+    assert_int_equal(wr_database_exec(database, "UPDATE usage SET used = 4"), 0);
+    assert_int_equal(look_at_cells(&verify), 0);
+    assert_int_equal(verify.wrong, 2);
+    assert_int_equal(verify.waiting, 0);
+}
+
 static void verifies_cells(void **state)
 {
     struct wr_verify verify = {0};
@@ -141,58 +194,94 @@ static void verifies_cells(void **state)
     charge(kept.usage, acme.number, TODAY - 13, 5, 1);
     pass(keeper);
     wr_keeper_stop(keeper);
-    assert_int_equal(wr_verify_cells(database, test_folder, NOW, &verify, keep, NULL), 0);
+    assert_int_equal(look_at_cells(&verify), 0);
     assert_int_equal(verify.wrong, 0);
     assert_int_equal(verify.windows, 1);
     assert_int_equal(verify.used, 5);
     assert_int_equal(verify.over, 1);
-    charge(kept.usage, acme.number, TODAY - 13, 2, 0);
-    assert_int_equal(wr_verify_cells(database, test_folder, NOW, &verify, keep, NULL), 0);
+    charge(kept.usage, acme.number, TODAY - 13, 2, 1); /* counted, and to be flushed */
+    assert_int_equal(look_at_cells(&verify), 0);
+    assert_int_equal(verify.wrong, 0);
+    assert_int_equal(verify.waiting, 2);
+    charge(kept.usage, acme.number, TODAY - 13, -3, -2); /* given back: less than the row has */
+    assert_int_equal(look_at_cells(&verify), 0);
+    assert_int_equal(verify.wrong, 0);
+    assert_int_equal(verify.waiting, 3);
+    charge(kept.usage, acme.number, TODAY - 13, 3, 1);
+    take_bits();
+    assert_int_equal(look_at_cells(&verify), 0);
     assert_int_equal(verify.wrong, 1);
     assert_string_equal(complaint, "acme, monthly, window of 2023-11-01: the cell has 7 used and 1 "
                                    "over, the ledger 5 and 1");
     charge(kept.usage, acme.number, TODAY - 13, -2, 0);
     charge(kept.usage, acme.number, 33, 9, 0);
-    assert_int_equal(wr_verify_cells(database, test_folder, NOW, &verify, keep, NULL), 0);
+    assert_int_equal(look_at_cells(&verify), 0);
     assert_int_equal(verify.wrong, 2);
     assert_string_equal(complaint, "acme, monthly: cell 0 of its file of usage has a window of "
                                    "1970-02-03, which cannot be: it is damaged, or the clock was "
                                    "far from right");
 }
 
-/* What cannot be read is not sound, and is named; what is not there says nothing. */
+/* What others count in since its file was taken away is not what the ledger was written from. */
+static void verifies_which_file(void **state)
+{
+    struct wr_verify verify = {0};
+    const struct wr_usage_options options = {
+        .path = "daily.usage", .name = "daily", .room = ROOM, .per = WR_PER_DAY};
+    struct wr_usage *usage;
+
+    (void)state;
+    (void)some_history();
+    assert_int_equal(look_at_cells(&verify), 0);
+    assert_int_equal(verify.wrong, 0);
+    in_the_folder("rm daily.usage");
+    assert_int_equal(chdir(test_folder), 0);
+    assert_int_equal(wr_usage_open(&usage, &options, NULL), 0);
+    assert_int_equal(chdir("/"), 0);
+    wr_usage_close(usage);
+    assert_int_equal(look_at_cells(&verify), 0);
+    assert_int_equal(verify.wrong, 1);
+    assert_non_null(strstr(complaint, "daily.usage: it is not the file that the ledger was written "
+                                      "from"));
+}
+
+/* What cannot be read is not sound, and is named; nor is what is missing. */
 static void verifies_files(void **state)
 {
     struct wr_verify verify = {0};
 
     (void)state;
     wr_keeper_stop(start_keeper());
-    assert_int_equal(wr_verify_cells(database, test_folder, NOW, &verify, keep, NULL), 0);
+    assert_int_equal(look_at_cells(&verify), 0);
     assert_int_equal(verify.wrong, 0);
     in_the_folder("mv monthly.usage x && cp daily.usage monthly.usage");
-    assert_int_equal(wr_verify_cells(database, test_folder, NOW, &verify, keep, NULL), 0);
+    assert_int_equal(look_at_cells(&verify), 0);
     assert_int_equal(verify.wrong, 1);
     assert_non_null(strstr(complaint,
                            "monthly.usage: it cannot be compared: it has what was counted "
                            "of the quota \"daily\""));
     in_the_folder("mv x monthly.usage && : > daily.usage");
-    assert_int_equal(wr_verify_cells(database, test_folder, NOW, &verify, keep, NULL), 0);
+    assert_int_equal(look_at_cells(&verify), 0);
     assert_int_equal(verify.wrong, 2);
     assert_non_null(strstr(complaint,
                            "daily.usage: it cannot be compared: it is not a file of usage: "
                            "only 0 bytes long"));
     in_the_folder("rm daily.usage && cp monthly.usage x && printf 7 | dd of=monthly.usage bs=1 "
                   "seek=16 conv=notrunc status=none");
-    assert_int_equal(wr_verify_cells(database, test_folder, NOW, &verify, keep, NULL), 0);
-    assert_int_equal(verify.wrong, 3);
-    assert_non_null(strstr(complaint, "monthly.usage: it cannot be compared: its layout is "));
-    in_the_folder("mv x monthly.usage && : > customers.map");
-    assert_int_equal(wr_verify_cells(database, test_folder, NOW, &verify, keep, NULL), 0);
+    assert_int_equal(look_at_cells(&verify), 0);
     assert_int_equal(verify.wrong, 4);
+    assert_non_null(strstr(complaint, "monthly.usage: it cannot be compared: its layout is "));
+    in_the_folder("rm monthly.usage"); /* of it the policy knows nothing */
+    assert_int_equal(look_at_cells(&verify), 0);
+    assert_int_equal(verify.wrong, 5);
+    assert_non_null(strstr(complaint, "daily.usage: it is missing"));
+    in_the_folder("mv x monthly.usage && : > customers.map");
+    assert_int_equal(look_at_cells(&verify), 0);
+    assert_int_equal(verify.wrong, 6);
     assert_non_null(strstr(complaint, "customers.map: it cannot be compared: it is not a file of "
                                       "customers"));
     in_the_folder("rm customers.map");
-    assert_int_equal(wr_verify_cells(database, test_folder, NOW, &verify, keep, NULL), WEIR_ENOENT);
+    assert_int_equal(look_at_cells(&verify), WEIR_ENOENT);
 }
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
@@ -200,13 +289,9 @@ static void verifies_files(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(days_are_within_the_window),
-        TEST(of_one_who_ended),
-        TEST(of_nobody),
-        TEST(what_fails_is_said_again),
-        TEST(more_than_a_batch),
-        TEST(verifies_cells),
-        TEST(verifies_files),
+        TEST(days_are_within_the_window), TEST(of_one_who_ended),    TEST(of_nobody),
+        TEST(what_fails_is_said_again),   TEST(more_than_a_batch),   TEST(verifies_cells),
+        TEST(verifies_after_a_kill),      TEST(verifies_which_file), TEST(verifies_files),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
