@@ -22,7 +22,7 @@
 #include "serve/keeping.h"
 #include "serve/store_state.h"
 
-#define DETAIL_BYTES 1200U
+#define DETAIL_BYTES 2000U
 
 static const struct weir_slice nothing = {NULL, 0};
 
@@ -68,6 +68,14 @@ static void add_ledger(struct wr_server *server, char detail[DETAIL_BYTES])
         (void)snprintf(detail + len, DETAIL_BYTES - len,
                        ", %" PRIu64 " cells of usage cannot be right, the first: %s",
                        ledger.damaged, ledger.damage);
+        len = strlen(detail);
+    }
+    if (ledger.astray > 0) {
+        (void)snprintf(
+            detail + len, DETAIL_BYTES - len,
+            ", %s while it is counted in: customers may have their quotas twice, restart "
+            "weir",
+            ledger.stray);
         len = strlen(detail);
     }
     if (ledger.disk == WR_DISK_WELL)

@@ -251,6 +251,7 @@ VALUE(ledger_failures, scrape->ledger.failures)
 VALUE(ledger_waiting, scrape->ledger.waiting)
 VALUE(ledger_lost, scrape->ledger.lost)
 VALUE(ledger_damaged, scrape->ledger.damaged)
+VALUE(ledger_astray, scrape->ledger.astray)
 
 static void ledger_trouble(struct wr_exposition *to, const struct wr_scrape *scrape)
 {
@@ -418,6 +419,9 @@ static const struct series {
     {{"weir_ledger_damaged_cells", WR_GAUGE,
       "Counts of windows that cannot be: files of usage are damaged, or a clock was wrong."},
      ledger_damaged},
+    {{"weir_ledger_stray_files", WR_GAUGE,
+      "Files of usage, or customers.map, that were taken away while they are counted in."},
+     ledger_astray},
     {{"weir_reservations_open", WR_GAUGE,
       "Reservations remembered, to be settled or released; expired ones until they are swept."},
      reservations},

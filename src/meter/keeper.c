@@ -39,7 +39,9 @@ static struct timespec later(int64_t ns)
     return at;
 }
 
-/* A quota that was kept before goes on with its open file, and with what is known to be written. */
+/* A quota that was kept before goes on with its open file, and with what is known to be written.
+ * Unless it was taken away: then those who decide count in another one from now on, which is to be
+ * raised to the ledger. */
 static void inherit(struct wr_kept *kept, struct wr_keeper_config *before)
 {
     for (size_t i = 0; i < before->quota_count; i++) {
@@ -48,6 +50,8 @@ static void inherit(struct wr_kept *kept, struct wr_keeper_config *before)
         if (strcmp(was->name, kept->name) != 0 || was->civil.per != kept->civil.per ||
             was->usage == NULL)
             continue;
+        if (kept->usage != NULL && wr_keeper_is_astray(before, was))
+            continue;
         kept->usage = was->usage;
         kept->written = was->written;
         kept->room = was->room;
@@ -55,6 +59,7 @@ static void inherit(struct wr_kept *kept, struct wr_keeper_config *before)
         kept->since = was->since;
         kept->scan_at = was->scan_at;
         kept->scanning = was->scanning;
+        kept->compared = was->compared;
         kept->damaged = was->damaged;
         kept->damaged_at = was->damaged_at;
         kept->damaged_cell = was->damaged_cell;
@@ -74,6 +79,7 @@ static void take_next(struct wr_keeper *keeper, struct wr_keeper_config *next)
         return;
     wr_keeper_write_last(keeper, keeper->now_ns());
     wr_keeper_left_close(keeper); /* some may be the policy's again */
+    wr_keeper_let_go_of_map(keeper);
     for (size_t i = 0; i < next->quota_count; i++)
         inherit(&next->quota[i], before);
     if (next->keep_ns != before->keep_ns)

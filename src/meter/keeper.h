@@ -77,6 +77,8 @@ struct wr_keeper_state {
     uint64_t lost;                      /* units: wr_usage_lost_units of all quotas */
     uint64_t damaged;                   /* cells with a window that cannot be */
     char damage[WR_FAULT_TEXT_MAX];     /* which is the first; "": none */
+    uint64_t astray;                    /* files that have not their names any more */
+    char stray[WR_FAULT_TEXT_MAX];      /* which is the first; "": none */
 };
 void wr_keeper_state(struct wr_keeper *keeper, struct wr_keeper_state *out);
 

@@ -1,8 +1,19 @@
 /* keeper_files.c - what is wrong with files of usage, and what is said of it: cells that are
- * damaged, files with fewer cells than there are customers, files that are older than the ledger.
+ * damaged, files with fewer cells than there are customers, files that are older than the ledger,
+ * files that were taken away while they are counted in.
  *
- * Each is said once, and the first two are in the keeper's state for as long as they last. None of
- * them keeps anything else from being written. */
+ * Each is said once, and all but the third are in the keeper's state for as long as they last. None
+ * of them keeps anything else from being written.
+ *
+ * Who opens a file that was taken away makes a new one, and counts in that: a customer then has his
+ * quota twice, and half of it is nowhere. Nothing here can mend it: a file without a name is given
+ * none again by Linux, and other processes go on counting in what they have open. It ends when all
+ * of them open the same file: at a restart, whose last flush has written what the old one has, and
+ * which raises the new one to that; or at a reload, but for what is counted during it.
+ *
+ * Rejected: to raise the new file while both are counted in (what comes later is apart again); a
+ * second name, to link the file back from (it is a name as well, and goes with rm of the folder).
+ */
 #include <stdio.h>
 #include <string.h>
 
@@ -99,6 +110,79 @@ void wr_keeper_say_damage(struct wr_keeper *keeper)
     (void)pthread_mutex_lock(&keeper->mutex);
     keeper->state.damaged = damaged;
     memcpy(keeper->state.damage, first, sizeof keeper->state.damage);
+    (void)pthread_mutex_unlock(&keeper->mutex);
+}
+
+/* ---- astray --------------------------------------------------------------------------------- */
+
+#define RESTART                                                                               \
+    ": who opens it now counts apart from this process, so that customers have their quotas " \
+    "twice, and not all is in the ledger. Restart weir, then all others who count in it: "    \
+    "nginx, programs with libweir"
+
+static enum wr_mapped_named named(const struct wr_keeper_config *config, const struct wr_kept *kept)
+{
+    char path[sizeof config->directory + sizeof kept->name + sizeof WR_USAGE_SUFFIX];
+
+    (void)snprintf(path, sizeof path, "%s/%s" WR_USAGE_SUFFIX, config->directory, kept->name);
+    return wr_usage_named(kept->usage, path);
+}
+
+bool wr_keeper_is_astray(const struct wr_keeper_config *config, const struct wr_kept *kept)
+{
+    return kept->usage == NULL || named(config, kept) != WR_MAPPED_ITSELF;
+}
+
+static enum wr_mapped_named map_named(const struct wr_keeper *keeper)
+{
+    char path[sizeof keeper->config->directory + sizeof WR_CUSTOMERS_NAME + 1];
+
+    if (keeper->mirror.map == NULL)
+        return WR_MAPPED_ITSELF;
+    (void)snprintf(path, sizeof path, "%s/" WR_CUSTOMERS_NAME, keeper->config->directory);
+    return wr_customers_named(keeper->mirror.map, path);
+}
+
+void wr_keeper_let_go_of_map(struct wr_keeper *keeper)
+{
+    if (map_named(keeper) == WR_MAPPED_ITSELF)
+        return;
+    wr_customers_close(keeper->mirror.map);
+    keeper->mirror.map = NULL;
+    keeper->mirrored = false;
+}
+
+/* |first| gets what is said of the first one. */
+static void note_astray(enum wr_mapped_named is, const char *name, const char *suffix,
+                        uint64_t *count, char first[WR_FAULT_TEXT_MAX])
+{
+    if (is == WR_MAPPED_ITSELF)
+        return;
+    if ((*count)++ == 0)
+        (void)snprintf(first, WR_FAULT_TEXT_MAX, "%.64s%s %s", name, suffix,
+                       is == WR_MAPPED_NOTHING ? "was removed" : "was replaced by another file");
+}
+
+void wr_keeper_look_at_names(struct wr_keeper *keeper)
+{
+    char first[WR_FAULT_TEXT_MAX] = "", text[WR_FAULT_TEXT_MAX + sizeof RESTART];
+    const struct wr_keeper_config *config = keeper->config;
+    uint64_t count = 0;
+
+    note_astray(map_named(keeper), WR_CUSTOMERS_NAME, "", &count, first);
+    for (size_t i = 0; i < config->quota_count; i++)
+        if (config->quota[i].usage != NULL)
+            note_astray(named(config, &config->quota[i]), config->quota[i].name, WR_USAGE_SUFFIX,
+                        &count, first);
+    if (count > keeper->astray_said) {
+        (void)snprintf(text, sizeof text, "%s" RESTART, first);
+        keeper->say(keeper->context, WR_KEEPER_ERROR,
+                    "a file of usage or of customers was taken away while it is counted in", text);
+    }
+    keeper->astray_said = count;
+    (void)pthread_mutex_lock(&keeper->mutex);
+    keeper->state.astray = count;
+    memcpy(keeper->state.stray, first, sizeof keeper->state.stray);
     (void)pthread_mutex_unlock(&keeper->mutex);
 }
 

@@ -28,7 +28,8 @@ struct wr_keeper {
     bool recount;        /* customers and keys are to be counted */
     bool left_out_said;
     bool uncounted_said;
-    bool plans_pending; /* it is to be said which plans of customers the policy has not */
+    uint64_t astray_said; /* how many files */
+    bool plans_pending;   /* it is to be said which plans of customers the policy has not */
     unsigned plans_said;
     int64_t scan_ns;           /* when all cells are to be looked at next */
     int64_t open_ns;           /* when the database is to be opened next */
@@ -72,6 +73,10 @@ int wr_keeper_begin(struct wr_keeper **out, const struct wr_keeper_options *opti
  * turn. */
 bool wr_keeper_open(struct wr_keeper *keeper, int64_t now_ns);
 
+/* If customers.map has its name no more: decisions have another one from the next policy on, which
+ * is opened by the next turn. */
+void wr_keeper_let_go_of_map(struct wr_keeper *keeper);
+
 /* Something has gone wrong with the database: said if it is news. It is closed, unless it is busy
  * or full and may be well the next time. */
 void wr_keeper_trouble(struct wr_keeper *keeper, const struct wr_fault *fault, int64_t now_ns);
@@ -94,6 +99,12 @@ int wr_keeper_restore_file(struct wr_keeper *keeper, struct wr_flush *flush, str
 
 /* What wr_flush_scan found, said and into the state. */
 void wr_keeper_say_damage(struct wr_keeper *keeper);
+
+/* Have all files that are counted in still their names? Said where not, and into the state. */
+void wr_keeper_look_at_names(struct wr_keeper *keeper);
+
+/* The quota's open file has its name no more, or there is no file open. */
+bool wr_keeper_is_astray(const struct wr_keeper_config *config, const struct wr_kept *kept);
 
 /* Customers who have a record in the map, and no cell in every file of usage. */
 int wr_keeper_count_uncounted(struct wr_keeper *keeper, uint64_t *out);

@@ -374,10 +374,12 @@ int wr_keeper_turn(struct wr_keeper *keeper, int64_t now_ns, bool starting)
     int result;
 
     if (!wr_keeper_open(keeper, now_ns)) {
+        wr_keeper_look_at_names(keeper);
         if (keeper->mirror.map != NULL)
             count_waiting(keeper, now_ns);
         return WEIR_EIO;
     }
+    wr_keeper_look_at_names(keeper);
     result = people(keeper, now_ns, starting);
     if (result == 0)
         result = count_customers(keeper);

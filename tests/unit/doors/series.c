@@ -233,7 +233,8 @@ static void test_the_ledger(void **state)
                                      .upgrades = 38,
                                      .trials = 39,
                                      .lost = 40,
-                                     .damaged = 41}};
+                                     .damaged = 41,
+                                     .astray = 42}};
     const char *text = text_of(&s);
 
     (void)state;
@@ -255,6 +256,7 @@ static void test_the_ledger(void **state)
     has_line(text, "weir_customer_trials_ended_total 39");
     has_line(text, "weir_ledger_lost_units_total 40");
     has_line(text, "weir_ledger_damaged_cells 41");
+    has_line(text, "weir_ledger_stray_files 42");
     s.ledger = (struct wr_keeper_state){.writer = false};
     text = text_of(&s);
     has_line(text, "weir_ledger_up 1");

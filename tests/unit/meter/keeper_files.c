@@ -68,6 +68,99 @@ static void removed_file(void **state)
     wr_database_close(database);
 }
 
+static uint64_t units_in(struct wr_usage *usage, uint32_t number)
+{
+    struct wr_usage_view view;
+
+    assert_true(wr_usage_find(usage, number, TODAY, &view));
+    return view.used & WR_USAGE_UNITS_MAX;
+}
+
+/* A file that is counted in is taken away: said for as long as it is so, and over with a restart,
+ * which writes what the old one has and goes on from there in a new one. */
+static void taken_away(void **state)
+{
+    uint32_t acme = some_history();
+    struct wr_keeper *keeper = start_keeper();
+    struct wr_usage *daily = open_usage_file("daily", WR_PER_DAY);
+    struct wr_database *database = open_database();
+
+    (void)state;
+    pass(keeper);
+    assert_int_equal(state_of(keeper).astray, 0);
+    in_the_folder("rm daily.usage");
+    charge(daily, acme, TODAY, 8, 0);
+    pass(keeper);
+    pass(keeper);
+    assert_int_equal(times_said("taken away while it is counted in|daily.usage was removed: "), 1);
+    assert_int_equal(state_of(keeper).astray, 1);
+    assert_string_equal(state_of(keeper).stray, "daily.usage was removed");
+    in_the_folder("cp monthly.usage daily.usage && mv customers.map x");
+    pass(keeper);
+    assert_int_equal(state_of(keeper).astray, 2);
+    assert_string_equal(state_of(keeper).stray, "customers.map was removed");
+    in_the_folder("rm daily.usage && mv x customers.map");
+    pass(keeper);
+    assert_int_equal(state_of(keeper).astray, 1);
+    charge(daily, acme, TODAY, 1, 0);
+    wr_keeper_stop(keeper);
+    assert_int_equal(times_said("taken away"), 2);
+    wr_usage_close(daily);
+
+    keeper = start_keeper();
+    pass(keeper);
+    daily = open_usage_file("daily", WR_PER_DAY);
+    assert_int_equal(units_in(daily, acme), 51);
+    charge(daily, acme, TODAY, 1, 0);
+    pass(keeper);
+    assert_int_equal(ask(database, "SELECT used FROM usage"), 52);
+    assert_int_equal(state_of(keeper).astray, 0);
+    assert_int_equal(times_said("taken away"), 2);
+    wr_keeper_stop(keeper);
+    wr_usage_close(daily);
+    wr_database_close(database);
+}
+
+/* As a reload does: files are opened, made where there are none, and then taken. */
+static struct wr_keeper_config *prepared(void)
+{
+    struct wr_keeper_config *config = make_config();
+
+    for (size_t i = 0; i < config->quota_count; i++)
+        assert_int_equal(wr_kept_open(&config->quota[i], test_folder, ROOM, NULL), 0);
+    return config;
+}
+
+/* The keeper goes on with the files that decisions have from the reload on. */
+static void taken_away_and_reloaded(void **state)
+{
+    uint32_t acme = some_history();
+    struct wr_keeper *keeper = start_keeper();
+    struct wr_usage *daily;
+    struct wr_customers *map;
+    struct wr_database *database = open_database();
+
+    (void)state;
+    in_the_folder("rm daily.usage customers.map");
+    pass(keeper);
+    assert_int_equal(state_of(keeper).astray, 2);
+    wr_keeper_take(keeper, prepared());
+    pass(keeper);
+    pass(keeper);
+    assert_int_equal(state_of(keeper).astray, 0);
+    map = open_map();
+    assert_int_equal(who_is(map, "api_key", "k-acme"), acme);
+    daily = open_usage_file("daily", WR_PER_DAY);
+    assert_int_equal(units_in(daily, acme), 42);
+    charge(daily, acme, TODAY, 1, 0);
+    pass(keeper);
+    assert_int_equal(ask(database, "SELECT used FROM usage"), 43);
+    wr_keeper_stop(keeper);
+    wr_usage_close(daily);
+    wr_customers_close(map);
+    wr_database_close(database);
+}
+
 /* A window that cannot be is said, and not billed; the others are. */
 static void damaged(void **state)
 {
@@ -204,8 +297,12 @@ static void empty_database(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(older_file),    TEST(removed_file),     TEST(damaged),
-        TEST(smaller_files), TEST(counts_of_nobody), TEST(empty_database),
+        TEST(older_file),       TEST(removed_file),
+        TEST(taken_away),       TEST(taken_away_and_reloaded),
+        TEST(damaged),          TEST(smaller_files),
+        TEST(counts_of_nobody), TEST(empty_database),
+        TEST(smaller_files),    TEST(counts_of_nobody),
+        TEST(empty_database),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
