@@ -308,10 +308,9 @@ static int create(struct wr_book *book, const struct wr_customer_args *a)
     struct new_key key = {.made = false};
     struct wr_author author = wr_customer_author(book, a);
     struct wr_customer_change c;
-    struct wr_customer_new made = {
-        .name = a->name,
-        .first = wr_customers_first_for(book->database),
-        .room = wr_customers_room_for(book->database, book->customers->room)};
+    const struct wr_customers_place place =
+        wr_customers_place_for(book->database, book->customers->room);
+    struct wr_customer_new made = {.name = a->name, .first = place.first, .room = place.room};
     struct wr_customer customer;
     int result;
 

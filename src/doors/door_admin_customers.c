@@ -187,6 +187,8 @@ static int create(struct wr_database *database, const struct customer_call *call
 {
     const struct wr_policy *policy = call->handle->policy;
     const struct wr_author author = author_of(call);
+    const struct wr_customers_place place =
+        wr_customers_place_for(database, wr_policy_settings(policy)->customers->room);
     const struct wr_customer_new made = {
         .name = call->name,
         .tenant = call->has_tenant ? call->tenant : NULL,
@@ -197,8 +199,8 @@ static int create(struct wr_database *database, const struct customer_call *call
         .suspended = call->suspended == 1,
         .trial_plan = call->trial_plan[0] != '\0' ? call->trial_plan : NULL,
         .trial_until_ns = call->trial_until_ns,
-        .first = wr_customers_first_for(database),
-        .room = wr_customers_room_for(database, wr_policy_settings(policy)->customers->room),
+        .first = place.first,
+        .room = place.room,
     };
     bool with_key = call->make_key == 1 || call->has_value;
     struct wr_customer customer;

@@ -87,14 +87,17 @@ int wr_key_make(const char *prefix, char out[WR_KEY_TEXT_MAX]);
  * customer or key); WEIR_EAGAIN (there is one already); WEIR_EFULL (no room for customers is left);
  * or an error of the database. |out| may be NULL, and is written on success only. */
 
-/* How many customers there may be: |room| as the policy has it, or what customers.map beside the
- * database or the smallest of the files of usage has, if that is less. */
-uint32_t wr_customers_room_for(const struct wr_database *database, uint32_t room);
-
-/* The lowest number that a new customer may have: cells below it have counts of somebody, who need
- * not be in the database any more, if it was lost, or is an older copy. A new customer would begin
- * with them, and be billed for them. */
-uint32_t wr_customers_first_for(const struct wr_database *database);
+/* Which numbers new customers may have. */
+struct wr_customers_place {
+    /* The lowest: cells below it have counts of somebody, who need not be in the database any more,
+     * if it was lost, or is an older copy. A new customer would begin with them, and be billed for
+     * them. */
+    uint32_t first;
+    /* They are below it: |room| as the policy has it, or what customers.map beside the database or
+     * the smallest of the files of usage has, if that is less. */
+    uint32_t room;
+};
+struct wr_customers_place wr_customers_place_for(const struct wr_database *database, uint32_t room);
 
 struct wr_customer_new {
     const char *name, *tenant, *plan; /* tenant may be NULL */
@@ -102,8 +105,7 @@ struct wr_customer_new {
     bool partner, suspended;
     const char *trial_plan; /* NULL: none */
     int64_t trial_until_ns;
-    uint32_t first; /* wr_customers_first_for: its number is not below it */
-    uint32_t room;  /* wr_customers_room_for: it is below this */
+    uint32_t first, room; /* wr_customers_place_for */
 };
 int wr_customer_create(struct wr_database *database, const struct wr_customer_new *made,
                        const struct wr_author *author, struct wr_customer *out);

@@ -197,13 +197,19 @@ static void say_mirrored(struct wr_keeper *keeper)
         keeper->say(keeper->context, WR_KEEPER_WARNING,
                     "customers were put into the database that only customers.map knew", text);
     }
+    if (mirror->damaged > 0) {
+        (void)snprintf(text, sizeof text,
+                       "%llu customers; it is put right from the database: look at its disk",
+                       (unsigned long long)mirror->damaged);
+        keeper->say(keeper->context, WR_KEEPER_ERROR, "customers.map was damaged", text);
+    }
     if (mirror->left_out > 0 && !keeper->left_out_said) {
         (void)snprintf(text, sizeof text, "%llu changes; raise customers.room",
                        (unsigned long long)mirror->left_out);
         keeper->say(keeper->context, WR_KEEPER_ERROR, "customers.map is full", text);
         keeper->left_out_said = true;
     }
-    mirror->recovered = 0;
+    mirror->recovered = mirror->damaged = 0;
 }
 
 /* While a map that is only behind is brought up by its changes, decisions need not wait for the

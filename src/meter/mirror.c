@@ -249,9 +249,10 @@ int wr_mirror_all(struct wr_mirror *mirror, struct wr_database *database, int64_
 {
     uint64_t live = 0;
     int64_t last = 0;
-    int result = wr_customers_mark(mirror->map) != 0
-                     ? wr_recover(mirror->map, database, now_ns, &mirror->recovered)
-                     : 0;
+    int result =
+        wr_customers_mark(mirror->map) != 0
+            ? wr_recover(mirror->map, database, now_ns, &mirror->recovered, &mirror->damaged)
+            : 0;
 
     if (result == 0)
         result = wr_database_begin_reading(database);

@@ -12,6 +12,7 @@ struct wr_mirror {
     uint64_t changed;         /* customers and keys that were written into the map */
     uint64_t left_out;        /* that it had no room for: keys, or plans beyond 64 */
     uint64_t recovered;       /* customers that the map had and the database had not */
+    uint64_t damaged;         /* records whose id was damaged */
 };
 
 /* All of the database into the map, and out of the map what the database does not have. A million
@@ -20,7 +21,8 @@ struct wr_mirror {
  * The database may be an older copy, or a new one in place of one that was lost. A customer whom
  * only the map knows is put into it, as "recovered-ID": what he used is still to be billed, and
  * whoever creates him again by his name has him back. Cells are found by numbers, so where the two
- * differ the map's number holds. Returns 0 or an error of the database. */
+ * differ the map's number holds; unless it is only damaged (recover.c). Returns 0 or an error of
+ * the database. */
 int wr_mirror_all(struct wr_mirror *mirror, struct wr_database *database, int64_t now_ns);
 
 /* What has changed since the map's mark. Idempotent, cheap where nothing has. WEIR_EAGAIN: the

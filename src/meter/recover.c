@@ -7,6 +7,11 @@
  * truth. Who stands in the database under a number that the map has for somebody else gets another
  * one; whom the map has and the database has not is put in, by his id, under a name that says so.
  *
+ * But a record whose id is damaged is not somebody else. Ids are digests, so one that nobody has
+ * and that differs in a few bits from the database's is that one; and so is one whose keys the
+ * database has for whom it has under the number. Then the database's row holds, and the map is put
+ * right.
+ *
  * A customer whom only the map knew keeps his keys: their digests are in the map as they are in the
  * database. */
 #include "meter/recover.h"
@@ -63,7 +68,8 @@ static int free_number(struct wr_customers *map, struct wr_database *database, i
     *out = 0;
     if (result < 0)
         return result;
-    *out = wr_max_i64(sqlite3_column_int64(statement, 0), wr_customers_first_for(database));
+    *out = wr_max_i64(sqlite3_column_int64(statement, 0),
+                      wr_customers_place_for(database, wr_customers_room(map)).first);
     (void)sqlite3_reset(statement);
     while (*out < wr_customers_room(map) && wr_customers_get(map, (uint32_t)*out, &record))
         (*out)++;
@@ -150,41 +156,125 @@ static int put_right(struct wr_customers *map, struct wr_database *database, uin
     return result == 0 ? 1 : result;
 }
 
-static int put_all_right(struct wr_own *own, struct wr_customers *map, int64_t *ids,
-                         const struct wr_author *author, uint64_t *count)
+/* ---- damaged ids ----------------------------------------------------------------------------- */
+
+#define DAMAGED_BITS 8 /* a byte's; digests are that near by chance once in 2 000 000 000 */
+
+struct recovering {
+    struct wr_own own;
+    struct wr_customers *map;
+    int64_t *ids;  /* of the database, by number */
+    bool *vouched; /* by number: the database has a key of the record for its own; NULL: it
+                      was not needed yet */
+    uint64_t added, damaged;
+};
+
+/* Does the database have the key for |id|? 1, 0, or an error. */
+static int is_key_of(struct wr_database *database, const unsigned char *digest, int64_t id)
 {
-    uint32_t room = wr_customers_room(map);
+    sqlite3_stmt *statement = wr_database_statement(
+        database, "SELECT 1 FROM key WHERE digest = ?1 AND customer = ?2 AND revoked IS NULL");
+    int result;
+
+    if (statement != NULL) {
+        (void)sqlite3_bind_blob(statement, 1, digest, WR_CUSTOMER_DIGEST_BYTES, SQLITE_STATIC);
+        (void)sqlite3_bind_int64(statement, 2, id);
+    }
+    result = wr_database_step(database, statement);
+    if (result == 1)
+        (void)sqlite3_reset(statement);
+    return result;
+}
+
+/* One look at all keys of records that the database has as somebody else. */
+static int vouch(struct recovering *r)
+{
+    bool *vouched = calloc(wr_customers_room(r->map), sizeof *vouched);
+    unsigned char digest[WR_CUSTOMER_DIGEST_BYTES];
     struct wr_customer_record record;
-    uint64_t added = 0;
+    uint32_t at = 0, number;
     int result = 0;
 
-    for (uint32_t number = 0; result == 0 && number < room; number++) {
-        if (!wr_customers_get(map, number, &record) || record.id == ids[number])
+    if (vouched == NULL)
+        return wr_database_refuse(r->own.database, WEIR_ENOMEM, "out of memory");
+    while (result >= 0 && wr_customers_key_next(r->map, &at, digest, &number)) {
+        if (r->ids[number] == 0 || !wr_customers_get(r->map, number, &record) ||
+            record.id == r->ids[number])
             continue;
-        if (!own->begun)
-            result = wr_own_begin(own, own->database);
-        if (result == 0)
-            result = put_right(map, own->database, number, ids[number], &record, author);
-        if (result == 1) {
-            ids[number] = RECOVERED;
-            added++;
-            result = 0;
-        }
+        result = is_key_of(r->own.database, digest, r->ids[number]);
+        vouched[number] = vouched[number] || result == 1;
     }
-    *count += added;
-    return result == 0 && added > 0 ? add_keys(map, own->database, ids, author) : result;
+    r->vouched = vouched;
+    return result < 0 ? result : 0;
+}
+
+/* Is |record|, which differs from what the database has under |number|, that one with a damaged id?
+ * 1, 0, or an error. */
+static int is_damaged(struct recovering *r, uint32_t number,
+                      const struct wr_customer_record *record)
+{
+    uint64_t difference = (uint64_t)record->id ^ (uint64_t)r->ids[number];
+    struct wr_customer known;
+    int result;
+
+    if (r->ids[number] == 0)
+        return 0;
+    result = wr_customer_get(r->own.database, record->id, &known);
+    if (result != WEIR_ENOENT)
+        return result;
+    if (__builtin_popcountll(difference) <= DAMAGED_BITS)
+        return 1;
+    result = r->vouched == NULL ? vouch(r) : 0;
+    return result == 0 ? r->vouched[number] : result;
+}
+
+/* ---- all of them ----------------------------------------------------------------------------- */
+
+static int recover_one(struct recovering *r, uint32_t number,
+                       const struct wr_customer_record *record, const struct wr_author *author)
+{
+    int result = is_damaged(r, number, record);
+
+    if (result != 0) {
+        r->damaged += result == 1;
+        return result < 0 ? result : 0;
+    }
+    if (!r->own.begun)
+        result = wr_own_begin(&r->own, r->own.database);
+    if (result == 0)
+        result = put_right(r->map, r->own.database, number, r->ids[number], record, author);
+    if (result == 1) {
+        r->ids[number] = RECOVERED;
+        r->added++;
+        result = 0;
+    }
+    return result;
+}
+
+static int put_all_right(struct recovering *r, const struct wr_author *author)
+{
+    uint32_t room = wr_customers_room(r->map);
+    struct wr_customer_record record;
+    int result = 0;
+
+    for (uint32_t number = 0; result == 0 && number < room; number++)
+        if (wr_customers_get(r->map, number, &record) && record.id != r->ids[number])
+            result = recover_one(r, number, &record, author);
+    return result == 0 && r->added > 0 ? add_keys(r->map, r->own.database, r->ids, author) : result;
 }
 
 int wr_recover(struct wr_customers *map, struct wr_database *database, int64_t now_ns,
-               uint64_t *count)
+               uint64_t *count, uint64_t *damaged)
 {
     const struct wr_author author = {"weir", "customers.map knew it, the database did not", now_ns};
-    struct wr_own own = {database, false};
-    int64_t *ids;
-    int result = read_numbers(database, wr_customers_room(map), &ids);
+    struct recovering r = {.own = {database, false}, .map = map};
+    int result = read_numbers(database, wr_customers_room(map), &r.ids);
 
     if (result == 0)
-        result = put_all_right(&own, map, ids, &author, count);
-    free(ids);
-    return own.begun ? wr_own_end(&own, result) : result;
+        result = put_all_right(&r, &author);
+    *count += r.added;
+    *damaged += r.damaged;
+    free(r.vouched);
+    free(r.ids);
+    return r.own.begun ? wr_own_end(&r.own, result) : result;
 }

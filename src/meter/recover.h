@@ -9,8 +9,9 @@
 #define WR_RECOVERED_IDENTITY "recovered" /* of a key of which no more than its digest is known */
 
 /* Have every active record of |map| in |database|, under the map's number, with its keys. |*count|
- * goes up by those that were not there. One transaction, and none where all is well. */
+ * goes up by those that were not there, |*damaged| by those whose id is damaged and left for the
+ * database to say. One transaction, and none where all is well. */
 int wr_recover(struct wr_customers *map, struct wr_database *database, int64_t now_ns,
-               uint64_t *count);
+               uint64_t *count, uint64_t *damaged);
 
 #endif

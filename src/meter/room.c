@@ -34,9 +34,20 @@ static struct wr_customers *open_map(const struct wr_database *database)
     return wr_customers_open(&map, &options, NULL) == 0 ? map : NULL;
 }
 
-/* Call |see| with the path of each file of usage. */
-static void each_usage(const struct wr_database *database,
-                       void (*see)(const char *path, uint32_t *sum), uint32_t *sum)
+/* One file of usage. */
+static void see(const char *path, struct wr_customers_place *place, bool room_only)
+{
+    uint32_t room = wr_usage_room_at(path), end = room_only ? 0 : wr_usage_end_at(path);
+
+    if (room > 0 && room < place->room)
+        place->room = room;
+    if (end > place->first)
+        place->first = end;
+}
+
+/* |place| as all files of usage narrow it. |room_only|: without a look at their cells. */
+static void see_all(const struct wr_database *database, struct wr_customers_place *place,
+                    bool room_only)
 {
     char folder[4096], path[4096 + sizeof((struct dirent *)NULL)->d_name];
     size_t suffix = strlen(WR_USAGE_SUFFIX);
@@ -50,51 +61,31 @@ static void each_usage(const struct wr_database *database,
         if (len <= suffix || strcmp(entry->d_name + len - suffix, WR_USAGE_SUFFIX) != 0)
             continue;
         (void)snprintf(path, sizeof path, "%s%s", folder, entry->d_name);
-        see(path, sum);
+        see(path, place, room_only);
     }
     if (directory != NULL)
         (void)closedir(directory);
 }
 
-static void see_room(const char *path, uint32_t *room)
+struct wr_customers_place wr_customers_place_for(const struct wr_database *database, uint32_t room)
 {
-    uint32_t is = wr_usage_room_at(path);
+    struct wr_customers_place place = {.first = 0, .room = room};
+    struct wr_customers *map = open_map(database);
 
-    if (is > 0 && is < *room)
-        *room = is;
-}
-
-static void see_end(const char *path, uint32_t *end)
-{
-    uint32_t is = wr_usage_end_at(path);
-
-    if (is > *end)
-        *end = is;
+    if (map != NULL && wr_customers_room(map) < room)
+        place.room = wr_customers_room(map);
+    wr_customers_close(map);
+    see_all(database, &place, false);
+    return place;
 }
 
 /* |room|, or that of the smallest file of usage. */
 static uint32_t cells_of(const struct wr_database *database, uint32_t room)
 {
-    each_usage(database, see_room, &room);
-    return room;
-}
+    struct wr_customers_place place = {.room = room};
 
-uint32_t wr_customers_first_for(const struct wr_database *database)
-{
-    uint32_t first = 0;
-
-    each_usage(database, see_end, &first);
-    return first;
-}
-
-uint32_t wr_customers_room_for(const struct wr_database *database, uint32_t room)
-{
-    struct wr_customers *map = open_map(database);
-
-    if (map != NULL && wr_customers_room(map) < room)
-        room = wr_customers_room(map);
-    wr_customers_close(map);
-    return cells_of(database, room);
+    see_all(database, &place, true);
+    return place.room;
 }
 
 int wr_room_refuse_customer(struct wr_database *database, uint32_t room)

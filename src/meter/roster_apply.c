@@ -288,10 +288,11 @@ int wr_roster_apply(const struct wr_roster *roster, struct wr_database *database
                     const struct wr_author *author, struct wr_diag *diag,
                     struct wr_roster_done *done)
 {
+    const struct wr_customers_place place = wr_customers_place_for(database, room);
     struct apply apply = {.roster = roster,
                           .database = database,
-                          .first = wr_customers_first_for(database),
-                          .room = wr_customers_room_for(database, room),
+                          .first = place.first,
+                          .room = place.room,
                           .author = author,
                           .diag = diag,
                           .done = done};
