@@ -121,7 +121,7 @@ def test_reports(shop):
     assert [line["customer"] for line in shop.usage("--top", "1")["usage"]] == ["acme"]
     assert sum(line["used"] for line in shop.usage("--from", day, "--to", day)["usage"]) == 152
     assert shop.usage("--from", "2020-01-01", "--to", "2020-01-31")["usage"] == []
-    assert shop.usage("--verify") == {"windows": 2, "customers": 2, "nodes": 1, "used": 152, "over": 12, "wrong": 0}
+    assert shop.usage("--verify") == {"windows": 2, "customers": 2, "nodes": 1, "used": 152, "over": 12, "not_flushed": 0, "wrong": 0}
     said = shop.command("usage", "--verify", shop.folder / "customers" / "customers.db", status=1)
     assert "customers.db: it is of node " in said and "the same database, or a copy" in said
 
