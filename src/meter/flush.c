@@ -18,9 +18,9 @@
  *   5. A window that was deleted as too old (expire.h) is not written again, nor are its thresholds
  *      told.
  *   6. The file says that bits are being taken while a change may be neither in the database nor
- * have its bit: in a batch, and until all cells have been compared with a database that was opened
- *      anew, by one who may have been killed in a batch. So whoever looks on (verify_cells.c) can
- *      tell what is not written yet from what is wrong.
+ *      have its bit: in a batch, and until all cells have been compared with a database that was
+ *      opened anew, by one who may have been killed in a batch. So whoever looks on
+ *      (verify_cells.c) can tell what is not written yet from what is wrong.
  *   7. The customer of a cell is whom the map has under its number; one who ended is found in the
  *      database. */
 #include "meter/flush.h"
