@@ -3,11 +3,11 @@ machine that stands still (stalls.py)."""
 import os
 import pathlib
 import shutil
-import socket
 
 import pytest
 from _pytest.runner import runtestprotocol
 
+import serving
 import stalls
 from certificates import Authority
 from http_door import Door
@@ -30,9 +30,7 @@ def weir(build):
 
 @pytest.fixture
 def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
+    return serving.free_port()
 
 
 @pytest.fixture

@@ -15,17 +15,12 @@ import time
 import pytest
 
 from http_door import Fields
+from serving import free_port
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("WEIR_BUILD", ROOT / "build")).resolve()
 MODULE = BUILD / "ngx_http_weir_module.so"
 NGINX = shutil.which("nginx") or "/usr/sbin/nginx"
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 def late(text, *due):

@@ -1,7 +1,6 @@
 """Redis servers, and the driver that asks them, for test_redis_*.py."""
 import json
 import pathlib
-import random
 import re
 import shutil
 import signal
@@ -13,22 +12,10 @@ import threading
 
 import pytest
 
-from serving import DEADLINE, send, wait_for
+from serving import DEADLINE, free_port, send, wait_for
 
 DEADLINE_MS = 200  # of a call, unless a test says otherwise
 SLACK_US = 1_000_000  # a machine under load wakes up late: 574 and 1156 ms were measured
-
-
-def free_port():
-    """Below those that the kernel gives to clients (32768 and more), so that none has it when a server begins to listen."""
-    while True:
-        port = random.SystemRandom().randrange(10000, 22000)
-        with socket.socket() as s:
-            try:
-                s.bind(("127.0.0.1", port))
-                return port
-            except OSError:
-                pass
 
 
 def free_cluster_port():

@@ -2,6 +2,7 @@
 import json
 import os
 import pathlib
+import random
 import signal
 import socket
 import subprocess
@@ -30,6 +31,30 @@ def wait_for(what, condition):
         time.sleep(pause)
         pause = min(pause * 1.02, 0.02)
     raise AssertionError(f"did not come within {DEADLINE} s: {what}")
+
+
+GIVEN = set()  # by free_port(), to nobody twice
+
+
+def free_port():
+    """Below those that the kernel gives to clients (32768 and more), so that none has it when a server begins to listen."""
+    while True:
+        port = random.SystemRandom().randrange(10000, 22000)
+        with socket.socket() as s:
+            try:
+                s.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+        if port not in GIVEN:
+            GIVEN.add(port)
+            return port
+
+
+def today(seconds=60):
+    """Not within |seconds| of midnight UTC, where a window of a day would end under the test."""
+    left = 86400 - time.time() % 86400
+    if left < seconds:
+        time.sleep(left + 1)
 
 
 class Daemon:

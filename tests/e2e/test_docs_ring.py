@@ -4,7 +4,8 @@ import subprocess
 
 import pytest
 
-from gateway import NGINX, ROOT, free_port
+from gateway import NGINX, ROOT
+from serving import free_port
 
 TEXT = (ROOT / "docs/distributed.md").read_text()
 

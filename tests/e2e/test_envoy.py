@@ -11,7 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from conftest import ROOT
-from serving import DEADLINE, Daemon, wait_for
+from serving import DEADLINE, Daemon, free_port, wait_for
 
 SHOP = """domain: shop
 descriptors:
@@ -31,16 +31,6 @@ limits:
   - {name: per-ip, by: [ip], rate: 3/day, algorithm: fixed-window}
 """
 API = "type.googleapis.com/envoy.extensions."
-
-
-def free_ports(count):
-    sockets = [socket.socket() for _ in range(count)]
-    for s in sockets:
-        s.bind(("127.0.0.1", 0))
-    ports = [s.getsockname()[1] for s in sockets]
-    for s in sockets:
-        s.close()
-    return ports
 
 
 def header_action(header, key):
@@ -156,7 +146,7 @@ class Stack:
 
     def __init__(self, weir, binary, api, folder):
         self.weir, self.folder = weir, folder
-        self.port, self.shop, self.own, self.strict, self.lax = free_ports(5)
+        self.port, self.shop, self.own, self.strict, self.lax = (free_port() for _ in range(5))
         (folder / "shop.yaml").write_text(SHOP)
         (folder / "policy.yaml").write_text(POLICY % {"dir": folder, "port": self.port})
         own = [{"actions": [{"remote_address": {}}]}, {"actions": [header_action(":path", "path")]}]
@@ -258,7 +248,7 @@ def test_weir_stopped_or_gone(stack):
 
 def test_the_example(weir, binary, api, tmp_path):
     """examples/envoy as it stands but for ports and the arena's place."""
-    front, grpc = free_ports(2)
+    front, grpc = free_port(), free_port()
     folder = ROOT / "examples/envoy"
     policy = (folder / "policy.yaml").read_text().replace("127.0.0.1:8081", f"127.0.0.1:{grpc}")
     policy = policy.replace("/dev/shm/weir-envoy.arena", str(tmp_path / "arena"))

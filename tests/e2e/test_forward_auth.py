@@ -17,7 +17,7 @@ import pytest
 
 from gateway import BUILD
 from http_door import Reply
-from serving import DEADLINE, Daemon, wait_for
+from serving import DEADLINE, Daemon, free_port, wait_for
 from together import Together
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -113,12 +113,6 @@ class Stage:
         self.api.server_close()
         self.log.close()
         shutil.rmtree(self.dir, ignore_errors=True)
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 def installed(proxy):

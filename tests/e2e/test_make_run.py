@@ -10,7 +10,8 @@ import threading
 
 import pytest
 
-from gateway import BUILD, MODULE, ROOT, Gateway, free_port
+from gateway import BUILD, MODULE, ROOT, Gateway
+from serving import free_port
 
 
 class Run:
