@@ -6,7 +6,7 @@ import time
 import pytest
 
 from grpc_client import OK, OVER, GrpcClient, descriptor
-from serving import Daemon
+from serving import Daemon, today
 
 SHOP = """domain: shop
 descriptors:
@@ -63,13 +63,6 @@ def start(build, weir, tmp_path):
     yield run
     for thing in reversed(started):
         thing.close()
-
-
-def today():
-    """Not within a minute of midnight, where a window would end under the test."""
-    left = 86400 - time.time() % 86400
-    if left < 60:
-        time.sleep(left + 1)
 
 
 def test_levels_values_and_wildcards(start):
