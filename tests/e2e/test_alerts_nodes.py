@@ -106,6 +106,8 @@ def all_at_once(nodes, receiver):
     for node in nodes.nodes:
         assert node.use(100) == "allow"
     nodes.written(300)
+    wait_for("they are told", lambda: len(receiver.percents()) >= 3)
+    nodes.written(300)  # and nothing besides
     assert receiver.percents() == [50, 80, 100]
 
 
