@@ -1,5 +1,9 @@
 """A ring in three network namespaces, of which one is cut off from the others, and all of them from each other: each side
-counts for itself, so at most one limit more for each; it recovers by itself, and the counts are added up."""
+counts for itself, so at most one limit more for each; it recovers by itself, and the counts are added up.
+
+Who is silent for three beats of a second is dead to whoever waits for it, and a machine that stands still for that long is
+silent: then a side falls apart as well. docs/distributed.md promises no more than one limit for each death, so the bounds
+count those that no cable explains by what the nodes said of them; without any they are one for each side."""
 import bisect
 import contextlib
 import time
@@ -22,6 +26,10 @@ def text(islands, i, mode):
         'redis: {url: "redis://127.0.0.1:1/0"}',
         f'ring: {{self: "{islands.inside(i)}:{PORT}", peers: [{peers}], password: secret}}').replace(
             "127.0.0.1:0", f"{islands.outside(i)}:0").replace("listen: {", f"listen: {{admin_token: {TOKEN}, ")
+
+
+def deaths(node):
+    return [e["node"] for e in node.said("ring") if e["change"] == "is dead"]
 
 
 def settled(node, count):
@@ -56,7 +64,7 @@ def test_nodes_cut_off_from_each_other(weir, tmp_path, cut, mode):
         for side in sides:
             for i in side:
                 dead = [f"{islands.inside(n)}:{PORT}" for n in range(COUNT) if n not in side]
-                wait_for("the others are dead", lambda: {e["node"] for e in nodes[i].said("ring") if e["change"] == "is dead"} == set(dead))
+                wait_for("the others are dead", lambda: set(deaths(nodes[i])) >= set(dead))
         end = time.time()
         for side in sides:
             settle([nodes[i] for i in side], len(side))
@@ -71,8 +79,10 @@ def test_nodes_cut_off_from_each_other(weir, tmp_path, cut, mode):
         total = totals(answers)
         print(mode, total, f"slowest {flood.slowest():.3f}", [(len(n.said("store lost")), degraded(n)) for n in nodes])
         lost = 48 + (UNITS / 4 if mode == "leased" else 0)
-        assert UNITS - lost <= total["closed"] <= len(sides) * UNITS
-        assert UNITS - lost <= total["local"] <= (len(sides) + 1) * UNITS
+        cut_off = [sum(len(side) for side in sides if i not in side) for i in range(COUNT)]
+        unexplained = sum(len(deaths(node)) for node in nodes) - sum(cut_off)
+        assert UNITS - lost <= total["closed"] <= (len(sides) + unexplained) * UNITS
+        assert UNITS - lost <= total["local"] <= (len(sides) + unexplained + 1) * UNITS
         taken = sorted(received for sent, received, said in answers["open", HOT] if said)
         # Who is refused at the cut must have met a side whose limit is used up: never before that much has passed.
         assert not any(said is False and bisect.bisect(taken, received) + 48 < UNITS
@@ -83,6 +93,6 @@ def test_nodes_cut_off_from_each_other(weir, tmp_path, cut, mode):
             assert sum(how.values()) == gone
             assert len(node.said("store lost")) == len(node.said("store back")) <= 2 + gone / 100
             others = [e["change"] for e in node.said("ring")]
-            assert others.count("is dead") == sum(len(side) for side in sides if i not in side)
+            assert others.count("is dead") >= cut_off[i]
             assert others.count("has joined") == COUNT - 1 + others.count("is dead")
         assert sum(degraded(n)[0]["closed"] for n in nodes) == sum(said is None for b in flood.batches for said in b.said)
