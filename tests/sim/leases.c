@@ -26,9 +26,8 @@ static struct taken *find(struct node *node, unsigned loop, const struct wr_remo
     return NULL;
 }
 
-static void give(void *context, const struct wr_remote_charge *charge, int64_t units)
+static void give_once(struct giver *giver, const struct wr_remote_charge *charge, int64_t units)
 {
-    struct giver *giver = context;
     struct sim *sim = giver->sim;
     struct node *node = &sim->node[giver->node];
     unsigned limit, key;
@@ -44,6 +43,16 @@ static void give(void *context, const struct wr_remote_charge *charge, int64_t u
     sim->totals.returned += (uint64_t)units;
     sim->totals.ended += (uint64_t)units;
     adjust_send(sim, giver->node, taken, -units);
+}
+
+/* Wrong on purpose: a book that still has what it has given back. */
+static void give(void *context, const struct wr_remote_charge *charge, int64_t units)
+{
+    struct giver *giver = context;
+
+    give_once(giver, charge, units);
+    if (giver->sim->broken == BROKEN_BOOK)
+        give_once(giver, charge, units);
 }
 
 void lease_book(struct sim *sim, const struct call *call, unsigned k, uint64_t key)

@@ -18,6 +18,7 @@ const char *const broken_names[BROKENS] = {
     [BROKEN_KEPT] = "kept",     [BROKEN_TWICE] = "twice",       [BROKEN_LOST] = "lost",
     [BROKEN_HELD] = "held",     [BROKEN_DENIED] = "denied",     [BROKEN_PLAN] = "plan",
     [BROKEN_SHADOW] = "shadow", [BROKEN_REFUSED] = "refused",   [BROKEN_REST] = "rest",
+    [BROKEN_BOOK] = "book",
 };
 
 /* What the product draws at random, from the seed: secrets of arenas, names of places. */

@@ -78,6 +78,7 @@ enum broken {
     BROKEN_SHADOW,   /* a limit in shadow mode decides at the store */
     BROKEN_REFUSED,  /* who is refused takes a lease with him */
     BROKEN_REST,     /* what a lease still holds when the next one comes is lost */
+    BROKEN_BOOK,     /* what is left as a lease ends is given back again: the book forgets it did */
     BROKENS
 };
 extern const char *const broken_names[BROKENS];
