@@ -47,6 +47,7 @@ struct wr_database {
     char path[4096];
     dev_t device; /* of the file that is open */
     ino_t inode;
+    bool logged; /* its log was there when it was opened */
     size_t count;
     struct prepared prepared[STATEMENTS_MAX];
 };
@@ -265,6 +266,19 @@ static int open_file(struct wr_database *database, const struct wr_database_opti
     return set_up(database, options);
 }
 
+static bool has_log(const struct wr_database *database)
+{
+    char log[sizeof database->path + 8];
+
+    (void)snprintf(log, sizeof log, "%s-wal", database->path);
+    return access(log, F_OK) == 0 || errno != ENOENT;
+}
+
+bool wr_database_lost_log(const struct wr_database *database)
+{
+    return database->logged && !has_log(database);
+}
+
 int wr_database_open(struct wr_database **out, const struct wr_database_options *options,
                      struct wr_fault *fault)
 {
@@ -279,6 +293,7 @@ int wr_database_open(struct wr_database **out, const struct wr_database_options 
     if (result != 0 && database->fault.disk == WR_DISK_FAILED)
         database->fault.disk = wr_disk_look(options->path);
     *fault = database->fault;
+    database->logged = result == 0 && has_log(database);
     if (result == 0)
         *out = database;
     else

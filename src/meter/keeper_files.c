@@ -115,9 +115,10 @@ void wr_keeper_say_damage(struct wr_keeper *keeper)
 
 /* ---- astray --------------------------------------------------------------------------------- */
 
-#define RESTART                                                                               \
-    ": who opens it now counts apart from this process, so that customers have their quotas " \
-    "twice, and not all is in the ledger. Restart weir, then all others who count in it: "    \
+#define RESTART                                                                                \
+    ": who opens it now counts or keeps customers apart from this process, so that customers " \
+    "have their quotas "                                                                       \
+    "twice, and not all is in the ledger. Restart weir, then all others who count in it: "     \
     "nginx, programs with libweir"
 
 static enum wr_mapped_named named(const struct wr_keeper_config *config, const struct wr_kept *kept)
@@ -174,6 +175,8 @@ void wr_keeper_look_at_names(struct wr_keeper *keeper)
         if (config->quota[i].usage != NULL)
             note_astray(named(config, &config->quota[i]), config->quota[i].name, WR_USAGE_SUFFIX,
                         &count, first);
+    if (keeper->database != NULL && wr_database_lost_log(keeper->database))
+        note_astray(WR_MAPPED_NOTHING, WR_DATABASE_NAME, "-wal", &count, first);
     if (count > keeper->astray_said) {
         (void)snprintf(text, sizeof text, "%s" RESTART, first);
         keeper->say(keeper->context, WR_KEEPER_ERROR,

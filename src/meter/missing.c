@@ -26,8 +26,9 @@ bool wr_database_may_begin(const char *directory)
 int wr_fault_set_missing(struct wr_fault *fault, const char *path)
 {
     return wr_fault_set(fault, WEIR_ENOENT, WR_DISK_MISSING,
-                        "%.200s is %s, but customers.map beside it knows customers: put a "
-                        "copy in its place, "
-                        "or begin a new one with `weir customer recover`",
+                        "%.200s is %s, but customers.map beside it knows customers: if weir serve "
+                        "has run since it was well, restart that first, as it may have all of it. "
+                        "Otherwise put a copy in its place, or begin a new one with `weir customer "
+                        "recover`",
                         path, access(path, F_OK) == 0 ? "empty" : "not there");
 }

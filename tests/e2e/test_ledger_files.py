@@ -82,3 +82,16 @@ def test_a_file_that_is_taken_away_is_told(make, weir, tmp_path):
     assert verify(weir, door)[0] == 0
     assert json.loads(admin(door, "/readyz"))["detail"] == "serving"
     assert len([e for e in door.daemon.events if e["event"] == event]) == 0
+
+
+def test_a_log_that_is_taken_away_is_told_and_a_restart_loses_nothing(make, weir, tmp_path):
+    door = make()
+    ask(door, "k-acme", cost=5)
+    wait_for("it is written", lambda: used(tmp_path) == {"acme": 5})
+    for end in ("-wal", "-shm"):
+        (tmp_path / "state" / f"customers.db{end}").unlink()
+    wait_for("it is told", lambda: "customers.db-wal was removed" in json.loads(admin(door, "/readyz"))["detail"])
+    door.end()
+    door = make()
+    assert used(tmp_path) == {"acme": 5}
+    assert json.loads(admin(door, "/readyz"))["detail"] == "serving"
