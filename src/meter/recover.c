@@ -225,7 +225,7 @@ static int is_damaged(struct recovering *r, uint32_t number,
     if (__builtin_popcountll(difference) <= DAMAGED_BITS)
         return 1;
     result = r->vouched == NULL ? vouch(r) : 0;
-    return result == 0 ? r->vouched[number] : result;
+    return result == 0 && r->vouched != NULL ? r->vouched[number] : result;
 }
 
 /* ---- all of them ----------------------------------------------------------------------------- */
