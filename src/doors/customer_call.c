@@ -51,6 +51,8 @@ void customer_call_free(void *order)
     if (call == NULL)
         return;
     wr_handle_unref(call->handle);
+    free(call->standing);
+    wr_page_free(&call->days);
     explicit_bzero(call->value, sizeof call->value); /* it may be a key */
     free(call);
 }

@@ -6,6 +6,7 @@
 #include "doors/http_job.h"
 #include "meter/alert.h"
 #include "meter/report.h"
+#include "meter/standing.h"
 #include "policy/customers.h"
 
 #define CALL_WHO_MAX 100
@@ -35,6 +36,11 @@ struct customer_call {
     /* of a caller who asks for himself: digests of what he may be known by */
     unsigned char digest[WR_CUSTOMERS_BY_MAX][WR_SHA256_BYTES];
     unsigned digest_count;
+    /* of the answer, until the store has been asked (store_count.h) */
+    int64_t customer;
+    struct wr_standing *standing;
+    size_t standing_count;
+    struct wr_page days;
 };
 
 /* A call under the loop's policy; NULL: no memory, or no customers, and |response| says so. */

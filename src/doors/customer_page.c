@@ -185,13 +185,14 @@ void wr_put_standing(struct wr_page *page, const struct wr_standing *standing)
     else
         wr_page_null(page);
     wr_page_key(page, "remaining");
-    if (standing->limit >= 0 && !standing->shared)
+    if (standing->limit >= 0 && (!standing->shared || standing->all))
         wr_page_int(page, standing->remaining);
     else
         wr_page_null(page);
     put_text(page, "on_exceed", standing->limit >= 0 ? outcomes[standing->on_exceed] : "");
     wr_page_key(page, "shared");
     wr_page_bool(page, standing->shared);
+    put_text(page, "scope", standing->all ? "all" : "node");
     wr_page_close(page, '}');
 }
 

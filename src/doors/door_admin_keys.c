@@ -220,7 +220,7 @@ void admin_key_get(struct http_service *service, struct weir_slice peer,
     if (http_job_answered(&door->jobs, service, response) ||
         !read_asked(door, request, &asked, response))
         return;
-    if (is_billed(door, &asked) && !wr_asks_shares_limit(service->loop, asked.limit)) {
+    if (is_billed(door, &asked)) {
         admin_billed_get(service, &asked.key, asked.plan_name.ptr != NULL ? (int)asked.plan : -1,
                          response);
         return;

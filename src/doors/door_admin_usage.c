@@ -14,7 +14,7 @@ static bool asks_lines(const struct customer_call *call)
 
 static void work(void *order, struct http_job_answer *answer)
 {
-    const struct customer_call *call = order;
+    struct customer_call *call = order;
     struct wr_database *database = customer_call_open(call, false, answer);
     struct wr_customer customer;
     int result;
@@ -33,7 +33,7 @@ static void work(void *order, struct http_job_answer *answer)
         if (result == 0 && asks_lines(call))
             result = usage_of_all(database, call, customer.id, answer);
         else if (result == 0)
-            result = usage_of_one(database, call, &customer, &answer->page);
+            result = usage_of_one(database, call, &customer, answer);
     }
     if (result != 0)
         customer_call_fail(answer, database, result);

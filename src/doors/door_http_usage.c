@@ -13,7 +13,7 @@
 
 static void work(void *order, struct http_job_answer *answer)
 {
-    const struct customer_call *call = order;
+    struct customer_call *call = order;
     struct wr_database *database = customer_call_open(call, false, answer);
     struct wr_customer customer;
     int result = WEIR_ENOENT;
@@ -26,7 +26,7 @@ static void work(void *order, struct http_job_answer *answer)
     if (result == WEIR_ENOENT)
         customer_call_refuse(answer, 401, MISSING, NULL);
     else if (result == 0)
-        result = usage_of_one(database, call, &customer, &answer->page);
+        result = usage_of_one(database, call, &customer, answer);
     if (result != 0 && result != WEIR_ENOENT)
         customer_call_fail(answer, database, result);
     wr_database_close(database);

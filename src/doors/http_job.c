@@ -102,6 +102,14 @@ static void give(struct http_service *service, struct http_job *job, struct http
     }
 }
 
+static bool is_finished(struct http_service *service, struct http_job *job)
+{
+    struct http_job_answer *answer = &job->answer;
+
+    return answer->finish == NULL || answer->status >= 400 ||
+           answer->finish(job->order, service, answer);
+}
+
 bool http_job_answered(struct http_jobs *jobs, struct http_service *service,
                        struct http_response *response)
 {
@@ -109,7 +117,7 @@ bool http_job_answered(struct http_jobs *jobs, struct http_service *service,
     for (struct http_job *job = jobs->first; job != NULL; job = job->next) {
         if (job->asks != service->asks)
             continue;
-        if (job->done)
+        if (job->done && is_finished(service, job))
             give(service, job, response);
         else
             response->waits = true;

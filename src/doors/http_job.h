@@ -27,6 +27,9 @@ struct http_job_answer {
     const char *type; /* of the page; NULL: application/json */
     char detail[HTTP_DETAIL_MAX];
     const char *member; /* static; NULL: none */
+    /* NULL, or what is left to do in the loop, where stores can be asked. False: it waits for one,
+     * and is called again. */
+    bool (*finish)(void *order, struct http_service *service, struct http_job_answer *answer);
 };
 
 /* In a thread of its own; |order| is what the handler gave, and is freed by |forget|. */

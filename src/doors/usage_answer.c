@@ -5,6 +5,7 @@
 
 #include "base/units.h"
 #include "doors/customer_page.h"
+#include "doors/store_count.h"
 
 #define DAYS 31
 #define TOP 10
@@ -31,16 +32,45 @@ static bool put_line(void *context, const struct wr_report_line *line)
     return !telling->page->full;
 }
 
-static bool put_standing(void *context, const struct wr_standing *standing)
+struct collecting {
+    struct customer_call *call;
+    bool full;
+};
+
+static bool collect(void *context, const struct wr_standing *standing)
 {
-    wr_put_standing(context, standing);
+    struct collecting *collecting = context;
+
+    collecting->full = !store_count_add(collecting->call, standing);
+    return !collecting->full;
+}
+
+/* The rest of the page, when the store has said what all nodes used. */
+static bool finish(void *order, struct http_service *service, struct http_job_answer *answer)
+{
+    struct customer_call *call = order;
+    struct wr_page *page = &answer->page;
+
+    if (!store_count_ask(call, service))
+        return false;
+    wr_page_key(page, "quotas");
+    wr_page_open(page, '[');
+    for (size_t i = 0; i < call->standing_count; i++)
+        wr_put_standing(page, &call->standing[i]);
+    wr_page_close(page, ']');
+    wr_page_key(page, "days");
+    wr_page_put_slice(page, wr_page_text(&call->days));
+    wr_page_close(page, '}');
+    page->full = page->full || call->days.full;
     return true;
 }
 
-int usage_of_one(struct wr_database *database, const struct customer_call *call,
-                 const struct wr_customer *customer, struct wr_page *page)
+int usage_of_one(struct wr_database *database, struct customer_call *call,
+                 const struct wr_customer *customer, struct http_job_answer *answer)
 {
-    const struct telling telling = {.page = page, .by_day = true};
+    const struct telling telling = {.page = &call->days, .by_day = true};
+    struct collecting collecting = {.call = call};
+    struct wr_page *page = &answer->page;
     int32_t today = (int32_t)(call->now_ns / WR_NS_PER_DAY);
     const struct wr_report_filter days = {.customer = customer->id,
                                           .first = call->first != 0 ? call->first : today - DAYS,
@@ -49,6 +79,8 @@ int usage_of_one(struct wr_database *database, const struct customer_call *call,
                                           .most = LINES_MAX};
     int result;
 
+    call->customer = customer->id;
+    answer->finish = finish;
     wr_page_open(page, '{');
     wr_page_key(page, "customer");
     wr_page_name(page, customer->name);
@@ -56,17 +88,13 @@ int usage_of_one(struct wr_database *database, const struct customer_call *call,
     wr_page_name(page, wr_customer_plan_at(customer, call->now_ns));
     wr_page_key(page, "limits_of");
     wr_page_name(page, wr_customer_limits_of(call->handle->policy, customer, call->now_ns));
-    wr_page_key(page, "quotas");
-    wr_page_open(page, '[');
-    result = wr_standing_each(database, call->handle->policy, customer, call->now_ns, put_standing,
-                              page);
-    wr_page_close(page, ']');
-    wr_page_key(page, "days");
-    wr_page_open(page, '[');
+    result = wr_standing_each(database, call->handle->policy, customer, call->now_ns, collect,
+                              &collecting);
+    wr_page_open(&call->days, '[');
     if (result == 0)
         result = wr_report_days(database, &days, put_line, (void *)(uintptr_t)&telling);
-    wr_page_close(page, ']');
-    wr_page_close(page, '}');
+    wr_page_close(&call->days, ']');
+    page->full = page->full || collecting.full;
     return result;
 }
 

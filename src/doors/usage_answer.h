@@ -7,8 +7,8 @@
 
 /* {"customer", "quotas":[…], "days":[…]}: how |customer| stands, and what it used by day since
  * call->first, or in the last 31 days. */
-int usage_of_one(struct wr_database *database, const struct customer_call *call,
-                 const struct wr_customer *customer, struct wr_page *page);
+int usage_of_one(struct wr_database *database, struct customer_call *call,
+                 const struct wr_customer *customer, struct http_job_answer *answer);
 
 /* {"usage":[…]}, or CSV: sums, windows, days or the largest, as |call| asks; of one customer, or of
  * all (0). */

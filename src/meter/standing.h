@@ -7,17 +7,18 @@
 #include "policy/quota.h"
 
 struct wr_standing {
-    const char *quota;        /* its name in the policy; borrowed from it */
-    const char *zone;         /* likewise */
-    uint8_t per;              /* enum wr_per */
-    bool shadow;              /* it refuses nobody */
-    bool shared;              /* over nodes: used is what those with rows here let through */
-    int64_t limit;            /* units included; -1: the plan has no such limit */
-    int64_t most;             /* admitted at most; WR_QUOTA_NO_CEILING */
-    uint8_t on_exceed;        /* enum wr_on_exceed */
-    uint64_t used, over;      /* units in this window */
-    int64_t remaining;        /* of what is included; 0 with limit -1; unknown if shared */
-    int32_t window;           /* the window's first civil day */
+    const char *quota;   /* its name in the policy; borrowed from it */
+    const char *zone;    /* likewise */
+    uint8_t per;         /* enum wr_per */
+    bool shadow;         /* it refuses nobody */
+    bool shared;         /* over nodes: used is what those with rows here let through, */
+    bool all;            /* or, as the store has said, all; over never is */
+    int64_t limit;       /* units included; -1: the plan has no such limit */
+    int64_t most;        /* admitted at most; WR_QUOTA_NO_CEILING */
+    uint8_t on_exceed;   /* enum wr_on_exceed */
+    uint64_t used, over; /* units in this window */
+    int64_t remaining;   /* of what is included; 0 with limit -1; unknown if shared and not all */
+    int32_t window;      /* the window's first civil day */
     int64_t start_ns, end_ns; /* when it began, and the next one begins */
 };
 

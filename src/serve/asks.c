@@ -365,6 +365,42 @@ bool wr_asks_one(struct wr_asks *asks, const struct wr_selected *key, unsigned p
     return decide(asks, &what, answer);
 }
 
+/* -1: nobody is limited. */
+static int widest_plan(const struct wr_policy *policy, unsigned limit)
+{
+    const struct wr_policy_limit *quota = wr_policy_limit(policy, limit);
+    int widest = -1;
+
+    for (size_t plan = 0; plan < wr_policy_plan_count(policy); plan++)
+        if (!quota->unlimited[plan] &&
+            (widest < 0 || wr_policy_at_store(quota, (unsigned)plan)->units >
+                               wr_policy_at_store(quota, (unsigned)widest)->units))
+            widest = (int)plan;
+    return widest;
+}
+
+bool wr_asks_counted(struct wr_asks *asks, const struct wr_selected *key, int64_t *used)
+{
+    int plan = widest_plan(asks->loop->handle->policy, key->limit);
+    const struct wr_question *question;
+    const struct wr_remote_charge *charge;
+    struct weir_answer answer;
+
+    *used = -1;
+    if (plan < 0)
+        return true;
+    if (!wr_asks_one(asks, key, (unsigned)plan, 0, &answer))
+        return false;
+    question = asks->first;
+    while (question != NULL && asks->at != &question->next)
+        question = question->next;
+    if (answer.count != 1 || question == NULL || !question->heard) /* count 0: no memory */
+        return true;
+    charge = &question->pending.call.charge[0];
+    *used = charge->limit->units - charge->remaining;
+    return true;
+}
+
 bool wr_asks_next(struct wr_asks *asks, struct weir_answer *answer)
 {
     struct wr_question *question = asks->at != NULL ? *asks->at : NULL;

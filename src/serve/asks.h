@@ -83,6 +83,11 @@ unsigned wr_asks_check_all(struct wr_asks *asks, const struct weir_charge *charg
 bool wr_asks_one(struct wr_asks *asks, const struct wr_selected *key, unsigned plan, int64_t cost,
                  struct weir_answer *answer);
 
+/* What the store has counted of a quota in its window of now: *|used|, or -1 where it cannot be
+ * asked. By the plan that admits most, as the others' numbers hide what is beyond them. |keep| is
+ * needed, and all that is asked is to be asked again when it is false. */
+bool wr_asks_counted(struct wr_asks *asks, const struct wr_selected *key, int64_t *used);
+
 /* The next of those that are remembered, each of them decided; false: there is none. Also under
  * another policy than they were asked under. */
 bool wr_asks_next(struct wr_asks *asks, struct weir_answer *answer);

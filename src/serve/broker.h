@@ -39,6 +39,7 @@ struct wr_question {
     enum wr_question_state state;
     enum wr_remote_trouble lost_by; /* ALONE: why the store did not answer whom it waited for */
     bool taking;                    /* ops->take has not returned */
+    bool heard;                     /* the store has answered it */
     struct weir_answer answer;
     struct wr_pending pending;
 };

@@ -41,6 +41,7 @@ struct wr_question *wr_question_new(struct wr_asks *asks)
     question->flight = NULL;
     question->since_ns = 0;
     question->taking = false;
+    question->heard = false;
     question->state = WR_QUESTION_AGAIN;
     return question;
 }
@@ -151,8 +152,10 @@ static void complete(struct wr_question *question, enum wr_remote_result result,
 {
     struct wr_pending *p = &question->pending;
     int64_t now = now_of(question);
-    uint32_t refund =
-        wr_engine_finish(engine_of(question), p, result, nodes, now, &question->answer);
+    uint32_t refund;
+
+    question->heard = result == WR_REMOTE_DONE;
+    refund = wr_engine_finish(engine_of(question), p, result, nodes, now, &question->answer);
 
     for (unsigned i = 0; question->link != NULL && i < p->call.count; i++) {
         int64_t cost = (refund >> i & 1) != 0 ? p->call.charge[i].cost : 0;

@@ -106,3 +106,44 @@ def test_overage_and_upgrades_over_two_nodes(weir, tmp_path):
         assert site.nodes[0].resp("WEIR.CHECK", "daily", "nobody's", 50)[0] == 1
         wait_for("all is in the ledgers", lambda: site.sums("initech") == (33, 0))
         assert [len(site.moves(folder, "initech")) for folder in site.folders] == [1, 1]
+
+
+def test_usage_is_told_over_all_nodes(weir, tmp_path):
+    """What a caller and an operator see of a shared quota is the store's count; without the store, this node's, and so it says."""
+    with Redis() as redis, Site(weir, tmp_path, redis.port) as site:
+        one, two = site.nodes
+
+        def own(node, key):
+            reply = node.ask("GET", "/v1/usage", headers={"X-Api-Key": key})
+            assert reply.status == 200, reply.body
+            return reply.json()["quotas"][0]
+
+        def operators(node, name):
+            return node.ask("GET", f"/v1/usage?name={name}", door="admin").json()["quotas"][0]
+
+        def told(standing):
+            return standing["scope"], standing["used"], standing["limit"], standing["remaining"]
+
+        assert [one.check("k1", 70)["verdict"], two.check("k1", 50)["verdict"]] == ["allow", "allow"]
+        assert one.check("k2", 4)["verdict"] == two.check("k2", 3)["verdict"] == "allow"
+        wait_for("both ledgers", lambda: (site.standing(site.folders[0], "acme"), site.standing(site.folders[1], "acme"))
+                 == ((70, 0), (50, 20)))
+        for node in site.nodes:
+            assert told(own(node, "k1")) == told(operators(node, "acme")) == ("all", 120, 100, 0)
+            assert told(own(node, "k2")) == told(operators(node, "globex")) == ("all", 7, 10, 3)
+            assert told(own(node, "k3")) == ("all", 0, 10, 10)
+        assert [own(node, "k1")["over"] for node in site.nodes] == [0, 20]
+        [quota] = json.loads(site.command(site.folders[0], "usage", "--json", "acme"))["quotas"]
+        assert told(quota) == ("node", 70, 100, None) and quota["resets_at"] == own(one, "k1")["resets_at"]
+        assert "this node's part" in site.command(site.folders[0], "usage", "acme")
+
+        # A key of it is judged by its customer's plan.
+        number = json.loads(site.command(site.folders[0], "customer", "show", "--json", "acme"))["customer"]["id"]
+        state = one.ask("GET", f"/v1/keys?limit=daily&by=customer:{number}", door="admin").json()
+        assert (state["plan"], state["capacity"], state["used"], state["remaining"], state["scope"]) == ("metered", 100, 120, 0, "all")
+
+        redis.kill()
+        for target in (lambda: own(one, "k1"), lambda: operators(one, "acme")):
+            assert told(target()) == ("node", 70, 100, None)
+        state = two.ask("GET", f"/v1/keys?limit=daily&by=customer:{number}", door="admin").json()
+        assert (state["scope"], state["used"], state["capacity"]) == ("node", 50, 100) and "remaining" not in state
