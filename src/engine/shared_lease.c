@@ -154,6 +154,8 @@ void wr_engine_lease_answer(const struct weir_verdict *verdict, const struct wei
     answer->decided_ns = now;
     answer->expires_ns = 0;
     answer->upgrade_to = -1;
+    answer->customer_anchor = 0;
+    answer->customer = 0; /* limits that count customers are not for a lease alone */
     answer->verdicts[0] = *verdict;
     answer->receipts[0] = *receipt;
     wr_answer_describe(answer, verdict->outcome != WEIR_DENY || verdict->shadow != 0);

@@ -482,10 +482,14 @@ static struct weir_answer check_by_lease(struct node *node, struct weir_slice ke
     uint64_t lease = wr_engine_lease_of(engine, 0, key);
 
     *alone = wr_engine_lease_check(engine, 0, lease, cost, now, &verdict, &receipt);
-    if (*alone)
+    memset(&a, 0xff, sizeof a);
+    if (*alone) {
         wr_engine_lease_answer(&verdict, &receipt, cost, now, &a);
-    else if (!wr_engine_begin_check(engine, 0, key, cost, false, now, &a, &node->pending))
+        assert_int_equal(a.customer, 0); /* nor is it settled as anybody's */
+        assert_int_equal(a.customer_anchor, 0);
+    } else if (!wr_engine_begin_check(engine, 0, key, cost, false, now, &a, &node->pending)) {
         ask_store(node, now, &a);
+    }
     return a;
 }
 
