@@ -1,9 +1,7 @@
 /* check.c - weir_check beside the peer of peer.h and beside the machine's own limits.
  *
- * Every case is measured as rounds in which the sides take turns; the ratio of a case is the median
- * of the rounds' ratios, because these figures move with the neighbours while the ratio does not.
- * CPU time of the thread for one worker, wall time of a fixed window for two. Prints one JSON line
- * a case. */
+ * As measure.h has it: CPU time of the thread for one worker, wall time of a fixed window for two.
+ * Prints one JSON line a case. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -11,9 +9,9 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "measure.h"
 #include "peer.h"
 #include "weir/weir.h"
 
@@ -27,20 +25,6 @@ static struct weir *weir;
 static struct peer *peer;
 static unsigned limit, denied_limit;
 static atomic_uint_fast64_t sink;
-
-static int64_t clock_ns(clockid_t id)
-{
-    struct timespec ts;
-    (void)clock_gettime(id, &ts);
-    return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
-}
-
-static uint64_t mix(uint64_t x)
-{
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9U;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebU;
-    return x ^ (x >> 31);
-}
 
 static void make_key(char *key, uint64_t number)
 {
@@ -136,29 +120,6 @@ static double ns_of(run_fn *run, uint64_t keys, uint64_t decisions, uint64_t see
     return (double)(clock_ns(CLOCK_THREAD_CPUTIME_ID) - start) / (double)decisions;
 }
 
-static int compare(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *values, unsigned n)
-{
-    qsort(values, n, sizeof *values, compare);
-    return values[n / 2];
-}
-
-/* |ratio| is met when >= target, or <= target where |at_most|. */
-static void report(const char *name, const char *unit, double ours, double other, double ratio,
-                   double target, bool at_most)
-{
-    (void)printf("{\"bench\":\"check\",\"case\":\"%s\",\"unit\":\"%s\",\"ours\":%.2f,\"peer\":%.2f,"
-                 "\"ratio\":%.2f,\"target\":\"%s %.2f\",\"met\":%s}\n",
-                 name, unit, ours, other, ratio, at_most ? "<=" : ">=", target,
-                 (at_most ? ratio <= target : ratio >= target) ? "true" : "false");
-    (void)fflush(stdout);
-}
-
 /* How many times the rate of |other| is ours (|rate|), or how many times its time (not |rate|). */
 static void race(const char *name, run_fn *ours, run_fn *other, uint64_t keys, uint64_t decisions,
                  double target, bool rate)
@@ -170,8 +131,12 @@ static void race(const char *name, run_fn *ours, run_fn *other, uint64_t keys, u
         b[i] = ns_of(other, keys, decisions, i * decisions);
         ratios[i] = rate ? b[i] / a[i] : a[i] / b[i];
     }
-    report(name, "ns CPU a decision", median(a, ROUNDS), median(b, ROUNDS), median(ratios, ROUNDS),
-           target, !rate);
+    report_rounds((struct measured){.bench = "check",
+                                    .name = name,
+                                    .unit = "ns CPU a decision",
+                                    .target = target,
+                                    .at_most = !rate},
+                  a, b, ratios, ROUNDS);
 }
 
 /* ---- two workers -------------------------------------------------------------------------- */
@@ -318,8 +283,10 @@ static void race_pairs(const char *name, double (*ours)(void), double (*other)(v
         b[i] = other();
         ratios[i] = a[i] / b[i];
     }
-    report(name, "M decisions/s", median(a, ROUNDS), median(b, ROUNDS), median(ratios, ROUNDS),
-           target, false);
+    report_rounds(
+        (struct measured){
+            .bench = "check", .name = name, .unit = "M decisions/s", .target = target},
+        a, b, ratios, ROUNDS);
 }
 
 /* ---- the cases ---------------------------------------------------------------------------- */

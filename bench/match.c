@@ -5,22 +5,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "measure.h"
 #include "weir/weir.h"
 
 #define ROUNDS 9
 #define DECISIONS 400000
 #define OTHERS 997
 #define FIELDS_MAX 16
-
-static int64_t cpu_ns(void)
-{
-    struct timespec ts;
-    (void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
-    return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
-}
 
 static struct weir *open_policy(unsigned others)
 {
@@ -74,18 +67,12 @@ static double ns_of(struct weir *weir)
         if (strcasecmp(weir_field_name(weir, i), "X-Api-Key") == 0)
             fields[i] = (struct weir_slice){"k_live_0123456789", 17};
     }
-    start = cpu_ns();
+    start = clock_ns(CLOCK_THREAD_CPUTIME_ID);
     for (unsigned i = 0; i < DECISIONS; i++) {
         if (weir_decide(weir, &request, weir_now(weir), &answer) != 0 || answer.count != 3)
             abort();
     }
-    return (double)(cpu_ns() - start) / DECISIONS;
-}
-
-static int compare(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
+    return (double)(clock_ns(CLOCK_THREAD_CPUTIME_ID) - start) / DECISIONS;
 }
 
 int main(void)
@@ -98,15 +85,12 @@ int main(void)
         peer[i] = ns_of(few);
         ratios[i] = ours[i] / peer[i];
     }
-    qsort(ours, ROUNDS, sizeof *ours, compare);
-    qsort(peer, ROUNDS, sizeof *peer, compare);
-    qsort(ratios, ROUNDS, sizeof *ratios, compare);
-    (void)printf(
-        "{\"bench\":\"match\",\"case\":\"3 of 1000 limits match, beside 3 of 3\",\"unit\":\"ns CPU "
-        "a "
-        "request\",\"ours\":%.0f,\"peer\":%.0f,\"ratio\":%.2f,\"target\":\"<= 1.25\",\"met\":%s}\n",
-        ours[ROUNDS / 2], peer[ROUNDS / 2], ratios[ROUNDS / 2],
-        ratios[ROUNDS / 2] <= 1.25 ? "true" : "false");
+    report_rounds((struct measured){.bench = "match",
+                                    .name = "3 of 1000 limits match, beside 3 of 3",
+                                    .unit = "ns CPU a request",
+                                    .target = 1.25,
+                                    .at_most = true},
+                  ours, peer, ratios, ROUNDS);
     weir_close(few);
     weir_close(many);
     return 0;

@@ -3,17 +3,16 @@
  * Two peers: limits of the same customers, which is what a quota replaces; and fixed windows by API
  * key, where nobody knows any customers, which is what customers cost as well.
  *
- * As check.c measures: rounds in which the sides take turns, CPU time of the thread, the median of
- * the rounds' ratios. A million customers with a key each, a daily and a monthly quota. Prints one
- * JSON line a case; opening and memory have their own. */
+ * As measure.h has it, CPU time of the thread. A million customers with a key each, a daily and a
+ * monthly quota. Prints one JSON line a case; opening and memory have their own. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "measure.h"
 #include "store/customers.h"
 #include "store/usage.h"
 #include "weir/weir.h"
@@ -30,20 +29,6 @@
 static char folder[64];
 static struct weir *quotas, *windows, *rates;
 static uint64_t sink;
-
-static int64_t clock_ns(clockid_t id)
-{
-    struct timespec ts;
-    (void)clock_gettime(id, &ts);
-    return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
-}
-
-static uint64_t mix(uint64_t x)
-{
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9U;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebU;
-    return x ^ (x >> 31);
-}
 
 /* ---- who comes ----------------------------------------------------------------------------- */
 
@@ -255,27 +240,6 @@ static double ns_of(run_fn *run, struct weir *weir, who_fn *who, uint64_t decisi
     return (double)(clock_ns(CLOCK_THREAD_CPUTIME_ID) - start) / (double)decisions;
 }
 
-static int compare(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *values)
-{
-    qsort(values, ROUNDS, sizeof *values, compare);
-    return values[ROUNDS / 2];
-}
-
-static void report(const char *name, const char *unit, double ours, double other, double ratio,
-                   double target)
-{
-    (void)printf("{\"bench\":\"quota\",\"case\":\"%s\",\"unit\":\"%s\",\"ours\":%.2f,\"peer\":%.2f,"
-                 "\"ratio\":%.2f,\"target\":\"<= %.2f\",\"met\":%s}\n",
-                 name, unit, ours, other, ratio, target, ratio <= target ? "true" : "false");
-    (void)fflush(stdout);
-}
-
 static void race(const char *name, const char *who_comes, run_fn *run, who_fn *who,
                  struct weir *peer, double target)
 {
@@ -288,7 +252,12 @@ static void race(const char *name, const char *who_comes, run_fn *run, who_fn *w
         ratios[i] = a[i] / b[i];
     }
     (void)snprintf(text, sizeof text, "%s: %s", name, who_comes);
-    report(text, "ns CPU a decision", median(a), median(b), median(ratios), target);
+    report_rounds((struct measured){.bench = "quota",
+                                    .name = text,
+                                    .unit = "ns CPU a decision",
+                                    .target = target,
+                                    .at_most = true},
+                  a, b, ratios, ROUNDS);
 }
 
 static void race_all(const char *name, struct weir *peer, double target_cold)
@@ -297,6 +266,11 @@ static void race_all(const char *name, struct weir *peer, double target_cold)
     race(name, "of 1 M as real callers come", run_one, as_real_callers, peer, target_cold);
     race(name, "of 1 M anybody, 16 at once", run_batch, anybody, peer, TARGET);
     race(name, "of 1 M anybody", run_one, anybody, peer, target_cold);
+}
+
+static void report_bound(const char *name, const char *unit, double ours, double bound)
+{
+    report(&(struct measured){"quota", name, unit, ours, bound, ours / bound, 1, true});
 }
 
 /* Milliseconds until a file for a million customers is open; a scan would take a second. */
@@ -316,7 +290,7 @@ static void race_open(void)
         a[i] = (double)(clock_ns(CLOCK_MONOTONIC) - start) / 1e6;
         wr_customers_close(map);
     }
-    report("1 M customers: open the file", "ms", median(a), 10, a[ROUNDS / 2] / 10, 1);
+    report_bound("1 M customers: open the file", "ms", median(a, ROUNDS), 10);
 }
 
 static void report_memory(void)
@@ -332,8 +306,7 @@ static void report_memory(void)
             abort();
         bytes += (double)st.st_size;
     }
-    report("bytes a customer with two quotas", "bytes", bytes / CUSTOMERS, 330,
-           bytes / CUSTOMERS / 330, 1);
+    report_bound("bytes a customer with two quotas", "bytes", bytes / CUSTOMERS, 330);
 }
 
 int main(void)
