@@ -19,6 +19,7 @@
 #include "doors/bearer.h"
 #include "doors/openapi.h"
 #include "doors/origin.h"
+#include "serve/clock_watch.h"
 #include "serve/keeping.h"
 #include "serve/store_state.h"
 
@@ -84,6 +85,17 @@ static void add_ledger(struct wr_server *server, char detail[DETAIL_BYTES])
                    wr_disk_name(ledger.disk), ledger.detail);
 }
 
+/* Likewise. */
+static void add_clock(const struct wr_handle *handle, char detail[DETAIL_BYTES])
+{
+    size_t len = strlen(detail);
+    char text[192];
+
+    wr_clock_apart_text(wr_clock_apart_ns(handle->weir), text, sizeof text);
+    if (text[0] != '\0')
+        (void)snprintf(detail + len, DETAIL_BYTES - len, ", %s", text);
+}
+
 static void readyz(struct http_service *service, struct weir_slice peer,
                    const struct wr_http_request *request, struct http_response *response)
 {
@@ -108,8 +120,10 @@ static void readyz(struct http_service *service, struct weir_slice peer,
         size_t len = strlen(detail);
         (void)snprintf(detail + len, sizeof detail - len, ", the store is gone: %s", store);
     }
-    if (ready)
+    if (ready) {
         add_ledger(service->loop->server, detail);
+        add_clock(service->loop->handle, detail);
+    }
     wr_page_name(page, detail);
     wr_page_key(page, "generation");
     wr_page_uint(page, service->loop->handle->generation);

@@ -270,6 +270,16 @@ static void ledger_age(struct wr_exposition *to, const struct wr_scrape *scrape)
                           scrape->ledger.flushed_ns > 0 && age_ns > 0 ? (uint64_t)age_ns : 0);
 }
 
+static void clocks(struct wr_exposition *to, const struct wr_scrape *scrape)
+{
+    const struct wr_metric_labels decisions = wr_label("clock", "decisions"),
+                                  machine = wr_label("clock", "machine");
+    int64_t apart_ns = scrape->apart_ns;
+
+    wr_exposition_seconds(to, &decisions, apart_ns > 0 ? (uint64_t)apart_ns : 0);
+    wr_exposition_seconds(to, &machine, apart_ns < 0 ? -(uint64_t)apart_ns : 0);
+}
+
 static void cpu(struct wr_exposition *to, const struct wr_scrape *scrape)
 {
     wr_exposition_seconds(to, NULL, scrape->process.cpu_ns);
@@ -435,6 +445,9 @@ static const struct series {
       "1 for the policy the daemon started with, one more for each reload that was applied."},
      generation},
     {{"weir_policy_reloads", WR_COUNTER, "Reloads of the policy, by how they went."}, reloads},
+    {{"weir_clock_behind_seconds", WR_GAUGE,
+      "By how much the clock of decisions, or of the machine, is behind the other."},
+     clocks},
     {{"weir_ready", WR_GAUGE, "1 as long as /readyz says so."}, ready},
     {{"weir_build_info", WR_GAUGE, "1, with the version that runs."}, build_info},
     {{"process_cpu_seconds", WR_COUNTER, "User and system CPU time spent in seconds."}, cpu},

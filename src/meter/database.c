@@ -279,6 +279,11 @@ bool wr_database_lost_log(const struct wr_database *database)
     return database->logged && !has_log(database);
 }
 
+void wr_database_save_log(struct wr_database *database)
+{
+    (void)sqlite3_wal_checkpoint_v2(database->sqlite, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
+}
+
 int wr_database_open(struct wr_database **out, const struct wr_database_options *options,
                      struct wr_fault *fault)
 {
@@ -307,6 +312,8 @@ void wr_database_close(struct wr_database *database)
         return;
     for (size_t i = 0; i < database->count; i++)
         (void)sqlite3_finalize(database->prepared[i].statement);
+    if (database->sqlite != NULL && wr_database_lost_log(database))
+        wr_database_save_log(database); /* who else reads it would keep SQLite from doing that */
     (void)sqlite3_close(database->sqlite);
     free(database);
 }

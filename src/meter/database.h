@@ -70,9 +70,13 @@ int wr_database_open(struct wr_database **out, const struct wr_database_options 
                      struct wr_fault *fault);
 void wr_database_close(struct wr_database *database);
 
-/* Was its log (-wal) removed while it is open? What is in that is whole again when it is closed by
- * whoever has it open, and others do not see it until then. */
+/* Was its log (-wal) removed while it is open? Others do not see what is in that and not in the
+ * database yet. */
 bool wr_database_lost_log(const struct wr_database *database);
+
+/* Then: bring what is in the log into the database, as far as nobody reads older states. Closing
+ * does so as well. */
+void wr_database_save_log(struct wr_database *database);
 
 /* Read all of it and say whether it is sound: |whole| also compares each index with its table,
  * which takes longer. Returns as wr_database_open. */

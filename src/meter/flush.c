@@ -158,7 +158,8 @@ static void read_cell(const struct wr_kept *kept, uint32_t number, int64_t now_n
 struct owner {
     int64_t id;
     uint8_t anchor;
-    int plan; /* by its place in the policy; -1: he has ended */
+    int plan;   /* by its place in the policy; -1: he has ended */
+    bool moves; /* to the next plan, which what is beyond this one was admitted by */
 };
 
 static unsigned plan_of(const struct wr_flush *flush, const struct wr_customer_record *record)
@@ -181,7 +182,8 @@ static int find_owner(struct wr_flush *flush, uint32_t number, struct owner *out
 
     *out = (struct owner){.plan = -1};
     if (wr_customers_get(flush->map, number, &record)) {
-        *out = (struct owner){record.id, record.anchor, (int)plan_of(flush, &record)};
+        *out = (struct owner){record.id, record.anchor, (int)plan_of(flush, &record),
+                              (record.flags & WR_CUSTOMER_WANTS_UPGRADE) != 0};
         return 0;
     }
     statement =
@@ -247,6 +249,8 @@ static int judge(struct wr_flush *flush, const struct wr_kept *kept, const struc
                                   .ends_ns = window.end_ns,
                                   .used = entry->used,
                                   .now_ns = flush->now_ns};
+    if (owner->moves && mark.limit >= 0)
+        mark.used = wr_min_u64(mark.used, (uint64_t)mark.limit);
     return wr_alert_judge(flush->database, &kept->alert, &mark);
 }
 

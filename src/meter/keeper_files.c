@@ -175,8 +175,10 @@ void wr_keeper_look_at_names(struct wr_keeper *keeper)
         if (config->quota[i].usage != NULL)
             note_astray(named(config, &config->quota[i]), config->quota[i].name, WR_USAGE_SUFFIX,
                         &count, first);
-    if (keeper->database != NULL && wr_database_lost_log(keeper->database))
+    if (keeper->database != NULL && wr_database_lost_log(keeper->database)) {
         note_astray(WR_MAPPED_NOTHING, WR_DATABASE_NAME, "-wal", &count, first);
+        wr_database_save_log(keeper->database); /* a kill must not lose what it has */
+    }
     if (count > keeper->astray_said) {
         (void)snprintf(text, sizeof text, "%s" RESTART, first);
         keeper->say(keeper->context, WR_KEEPER_ERROR,

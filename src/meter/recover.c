@@ -228,13 +228,42 @@ static int is_damaged(struct recovering *r, uint32_t number,
     return result == 0 && r->vouched != NULL ? r->vouched[number] : result;
 }
 
+/* ---- damaged records --------------------------------------------------------------------------
+ */
+
+#define FLAGS \
+    (WR_CUSTOMER_ACTIVE | WR_CUSTOMER_PARTNER | WR_CUSTOMER_SUSPENDED | WR_CUSTOMER_WANTS_UPGRADE)
+
+static bool is_plan(const struct wr_customers *map, unsigned plan)
+{
+    char name[WR_CUSTOMER_PLAN_BYTES + 1];
+
+    if (!wr_customers_plan_name(map, plan, name))
+        return false;
+    for (const char *at = name; *at != '\0'; at++)
+        if (*at <= ' ' || *at > '~')
+            return false;
+    return true;
+}
+
+/* Has somebody written |record|? Where the file is damaged, bytes are customers that nobody made.
+ */
+static bool is_somebody(const struct wr_customers *map, const struct wr_customer_record *record)
+{
+    return record->id != 0 && (record->flags & ~FLAGS) == 0 && is_plan(map, record->plan) &&
+           is_plan(map, record->plan_after);
+}
+
 /* ---- all of them ----------------------------------------------------------------------------- */
 
 static int recover_one(struct recovering *r, uint32_t number,
                        const struct wr_customer_record *record, const struct wr_author *author)
 {
+    static const struct wr_customer_record nobody = {.flags = 0};
     int result = is_damaged(r, number, record);
 
+    if (result == 0 && !is_somebody(r->map, record))
+        result = wr_customers_set(r->map, number, &nobody, true) == 0;
     if (result != 0) {
         r->damaged += result == 1;
         return result < 0 ? result : 0;
@@ -258,7 +287,8 @@ static int put_all_right(struct recovering *r, const struct wr_author *author)
     int result = 0;
 
     for (uint32_t number = 0; result == 0 && number < room; number++)
-        if (wr_customers_get(r->map, number, &record) && record.id != r->ids[number])
+        if (wr_customers_get(r->map, number, &record) &&
+            (record.id != r->ids[number] || record.id == 0))
             result = recover_one(r, number, &record, author);
     return result == 0 && r->added > 0 ? add_keys(r->map, r->own.database, r->ids, author) : result;
 }

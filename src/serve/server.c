@@ -157,6 +157,7 @@ static void watch(struct wr_server *server)
     (void)uv_signal_start(&server->user2, on_user_signal, SIGUSR2);
     (void)uv_signal_start(&server->term, on_end_signal, SIGTERM);
     (void)uv_signal_start(&server->interrupt, on_end_signal, SIGINT);
+    wr_clock_watch_start(&server->clock_watch, server);
     signals_while_starting(SIG_UNBLOCK); /* those that came meanwhile are heard now */
     if (every_ms == 0)
         return;
@@ -328,6 +329,7 @@ static bool set_up(struct wr_server *server, const struct wr_server_options *opt
     (void)uv_signal_init(&server->uv, &server->user2);
     (void)uv_timer_init(&server->uv, &server->watchdog);
     (void)uv_timer_init(&server->uv, &server->drain);
+    (void)uv_timer_init(&server->uv, &server->clock_watch.timer);
     server->hup.data = server->term.data = server->interrupt.data = server;
     server->watchdog.data = server->drain.data = server;
     return true;

@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include "serve/clock_watch.h"
 #include "serve/descriptors.h"
 #include "serve/keeping.h"
 #include "serve/loop.h"
@@ -32,6 +33,7 @@ struct wr_server {
     bool hup_again;   /* asked for once more meanwhile */
     bool ending;      /* under reload_mutex: no reload begins any more */
     uv_timer_t watchdog, drain;
+    struct wr_clock_watch clock_watch;
     uint64_t drain_until_ms;
 
     struct wr_sockets sockets;

@@ -1,11 +1,20 @@
 """What a ledger says of its files: `weir usage --verify` while requests are counted and after kill -9, and files of usage
 that somebody takes away from under a daemon."""
 import json
+import shutil
 import subprocess
+import sys
 import threading
 
 from serving import wait_for
 from test_ledger import admin, ask, make, more, series, used  # noqa: F401 (make is a fixture)
+
+
+READER = """import sqlite3, sys
+database = sqlite3.connect(f"file:{sys.argv[1]}?mode=ro", uri=True)
+database.execute("SELECT count(*) FROM sqlite_master").fetchall()
+print("open", flush=True)
+sys.stdin.read()"""
 
 
 def verify(weir, door, *options):
@@ -91,7 +100,17 @@ def test_a_log_that_is_taken_away_is_told_and_a_restart_loses_nothing(make, weir
     for end in ("-wal", "-shm"):
         (tmp_path / "state" / f"customers.db{end}").unlink()
     wait_for("it is told", lambda: "customers.db-wal was removed" in json.loads(admin(door, "/readyz"))["detail"])
+    ask(door, "k-acme", cost=2)
+    (tmp_path / "copy" / "state").mkdir(parents=True)
+
+    def whole():
+        shutil.copy(tmp_path / "state/customers.db", tmp_path / "copy/state/customers.db")
+        return used(tmp_path / "copy")
+    wait_for("a kill would lose nothing", lambda: whole() == {"acme": 7})
+    reader = subprocess.Popen([sys.executable, "-c", READER, tmp_path / "state/customers.db"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert reader.stdout.readline() == b"open\n"  # so that the daemon's is not the last close
     door.end()
+    reader.communicate(b"")
     door = make()
-    assert used(tmp_path) == {"acme": 5}
+    assert used(tmp_path) == {"acme": 7}
     assert json.loads(admin(door, "/readyz"))["detail"] == "serving"

@@ -157,6 +157,21 @@ static void of_the_plan_of_then(void **state)
     assert_string_equal(told_after(NOVEMBER, 0), "50 80 100");
 }
 
+/* Free has 10. What the next plan admitted is no percentage of that. */
+static void who_moves_reached_no_more_than_his_plan(void **state)
+{
+    struct wr_customer_record record;
+
+    (void)state;
+    assert_string_equal(told_after(NOVEMBER, 9), "50 80");
+    assert_true(wr_customers_get(map, acme.number, &record));
+    wr_customers_want(map, acme.number, wr_customer_plan_of(&record, NOW), NOW);
+    assert_string_equal(told_after(NOVEMBER, 3), "50 80 100");
+    assert_int_equal(ask(database, "SELECT units FROM alert WHERE percent = 100"), 10);
+    assert_int_equal(ask(database, "SELECT used FROM alert WHERE percent = 100"), 10);
+    assert_int_equal(ask(database, "SELECT used FROM usage"), 12);
+}
+
 static void who_has_ended_is_not_spoken_of(void **state)
 {
     struct wr_keeper *keeper;
@@ -470,6 +485,7 @@ int main(void)
         T(each_window_has_its_own),
         T(with_the_usage_or_not_at_all),
         T(of_the_plan_of_then),
+        T(who_moves_reached_no_more_than_his_plan),
         T(who_has_ended_is_not_spoken_of),
         T(read_and_sent_again),
         T(of_many_rows_few_are_read),

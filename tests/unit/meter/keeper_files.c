@@ -326,6 +326,44 @@ static void damaged_ids(void **state)
     wr_database_close(database);
 }
 
+/* Bytes that nobody wrote, where nobody's record is, with the bit of a customer: of a plan that
+ * there is not, or with flags that there are not. The database is well. */
+static void bytes_are_nobody(void **state)
+{
+    static const struct wr_customer_record invented[] = {
+        {.id = 77, .plan = 41, .plan_after = 0, .flags = WR_CUSTOMER_ACTIVE, .until_ns = 5},
+        {.id = 78, .plan = 0, .plan_after = 41, .flags = WR_CUSTOMER_ACTIVE, .until_ns = 5},
+        {.id = 79, .flags = WR_CUSTOMER_ACTIVE | 0x40, .until_ns = 5},
+        {.id = 0, .flags = WR_CUSTOMER_ACTIVE, .until_ns = 5}};
+    struct wr_customers_options options = {.writer = true, .must_exist = true};
+    uint32_t acme = some_history();
+    struct wr_database *database = open_database();
+    struct wr_customer_record record;
+    struct wr_customers *map;
+    struct wr_keeper *keeper;
+    char path[sizeof test_folder + sizeof WR_CUSTOMERS_NAME + 1];
+
+    (void)state;
+    (void)snprintf(path, sizeof path, "%s/" WR_CUSTOMERS_NAME, test_folder);
+    options.path = path;
+    assert_int_equal(wr_customers_open(&map, &options, NULL), 0);
+    for (uint32_t i = 0; i < 4; i++)
+        assert_int_equal(wr_customers_set(map, 20 + i, &invented[i], true), 0);
+    wr_customers_close(map);
+    keeper = start_keeper();
+    pass(keeper);
+    map = open_map();
+    for (uint32_t i = 0; i < 4; i++)
+        assert_false(wr_customers_get(map, 20 + i, &record));
+    assert_int_equal(who_is(map, "api_key", "k-acme"), acme);
+    assert_int_equal(ask(database, "SELECT count(*) FROM customer"), 2);
+    assert_int_equal(times_said("customers.map was damaged|4 customers"), 1);
+    assert_int_equal(times_said("only customers.map knew"), 0);
+    wr_keeper_stop(keeper);
+    wr_customers_close(map);
+    wr_database_close(database);
+}
+
 /* A file with nothing in it is as good as none. */
 static void empty_database(void **state)
 {
@@ -353,11 +391,11 @@ static void empty_database(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(older_file),     TEST(removed_file),
-        TEST(taken_away),     TEST(taken_away_and_reloaded),
-        TEST(damaged),        TEST(damaged_ids),
-        TEST(smaller_files),  TEST(counts_of_nobody),
-        TEST(empty_database),
+        TEST(older_file),       TEST(removed_file),
+        TEST(taken_away),       TEST(taken_away_and_reloaded),
+        TEST(damaged),          TEST(damaged_ids),
+        TEST(bytes_are_nobody), TEST(smaller_files),
+        TEST(counts_of_nobody), TEST(empty_database),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
