@@ -89,7 +89,7 @@ static void add_ledger(struct wr_server *server, char detail[DETAIL_BYTES])
 static void add_clock(const struct wr_handle *handle, char detail[DETAIL_BYTES])
 {
     size_t len = strlen(detail);
-    char text[192];
+    char text[WR_CLOCK_TEXT_BYTES];
 
     wr_clock_apart_text(wr_clock_apart_ns(handle->weir), text, sizeof text);
     if (text[0] != '\0')

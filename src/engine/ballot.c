@@ -34,8 +34,8 @@ static bool has_cell(const struct wr_bound_limit *bound, const struct wr_selecti
            selection->customer.number < wr_usage_room(bound->usage);
 }
 
-static void add_cell(const struct wr_bound_limit *bound, struct wr_ballot *b, unsigned i,
-                     const struct wr_selection *selection)
+static void add_cell(const struct wr_engine *engine, const struct wr_bound_limit *bound,
+                     struct wr_ballot *b, unsigned i, const struct wr_selection *selection)
 {
     struct wr_cell *cell = &b->cell[i];
 
@@ -46,6 +46,7 @@ static void add_cell(const struct wr_bound_limit *bound, struct wr_ballot *b, un
     cell->rule = &bound->rules[selection->plan];
     cell->number = selection->customer.number;
     cell->anchor = bound->policy->quota->anchor_by_customer ? selection->customer.anchor : 0;
+    cell->ahead_ns = wr_arena_wall_ahead_ns(engine->arena);
     wr_usage_prefetch(cell->usage, cell->number);
 }
 
@@ -59,7 +60,7 @@ void wr_ballot_add(const struct wr_engine *engine, struct wr_ballot *b, unsigned
     b->limit[i] = selected->limit;
     b->missing |= (uint32_t)selected->deny_missing << i;
     if (has_cell(bound, selection)) {
-        add_cell(bound, b, i, selection);
+        add_cell(engine, bound, b, i, selection);
         return;
     }
     hash = wr_bound_hash_parts(engine, selected);

@@ -29,12 +29,12 @@ static struct wr_civil_window window_at(const struct wr_cell *cell, int64_t mome
 
 void wr_cell_evaluate(struct wr_cell *cell, int64_t cost, int64_t now, struct wr_take *take)
 {
-    int64_t moment_ns = wr_moment_ns(now);
+    int64_t moment_ns = wr_moment_ns(wr_add_sat_i64(now, cell->ahead_ns));
     struct wr_civil_window window = window_at(cell, moment_ns);
     struct wr_quota_take out;
 
     cell->day = window.day;
-    cell->end_ns = window.end_ns;
+    cell->end_ns = wr_add_sat_i64(window.end_ns, -cell->ahead_ns);
     (void)wr_usage_find(cell->usage, cell->number, window.day, &cell->view);
     wr_quota_take_in(cell->rule, &window, (struct wr_quota_state){cell->view.used, cell->view.over},
                      moment_ns, cost, &out);
@@ -105,7 +105,7 @@ static struct wr_quota_state changed(const struct wr_usage_view *view, int32_t d
 
 void wr_cell_force(struct wr_cell *cell, int64_t cost, int64_t now)
 {
-    int32_t day = window_at(cell, wr_moment_ns(now)).day;
+    int32_t day = window_at(cell, wr_moment_ns(wr_add_sat_i64(now, cell->ahead_ns))).day;
 
     for (int tries = 0; tries < TRIES && cost > 0; tries++) {
         int64_t used;

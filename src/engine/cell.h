@@ -12,6 +12,7 @@ struct wr_cell {
     const struct wr_quota_rule *rule; /* of the limit under the plan */
     uint32_t number;                  /* of the customer, within usage's room */
     uint8_t anchor;                   /* the customer's own; 0: the rule's */
+    int64_t ahead_ns;                 /* of the clock of civil days, before that of |now| below */
     /* From wr_cell_evaluate on: */
     int32_t day; /* of the window */
     int64_t end_ns;

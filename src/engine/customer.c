@@ -179,6 +179,12 @@ void wr_known_close(struct wr_engine *engine)
 
 /* ---- finding ------------------------------------------------------------------------------- */
 
+/* Trials end by the machine's clock. */
+static int64_t civil_now(const struct wr_engine *engine, int64_t now)
+{
+    return wr_add_sat_i64(now, wr_arena_wall_ahead_ns(engine->arena));
+}
+
 struct finding {
     struct wr_known *known;
     int64_t now;
@@ -320,7 +326,8 @@ static int plan(void *context, unsigned file_plan)
 void wr_known_select(struct wr_engine *engine, const struct weir_request *request, int64_t now,
                      const struct wr_known_early *early, struct wr_selection *out)
 {
-    struct finding finding = {engine->known, now, early != NULL, {.guess = UINT32_MAX}};
+    struct finding finding = {
+        engine->known, civil_now(engine, now), early != NULL, {.guess = UINT32_MAX}};
     const struct wr_customer_finder finder = {early == NULL ? expect : NULL, find, plan, &finding};
 
     if (early != NULL)
@@ -331,7 +338,7 @@ void wr_known_select(struct wr_engine *engine, const struct weir_request *reques
 bool wr_known_find(struct wr_engine *engine, struct weir_slice value, int64_t now,
                    struct wr_customer_seen *out)
 {
-    struct finding finding = {.known = engine->known, .now = now};
+    struct finding finding = {.known = engine->known, .now = civil_now(engine, now)};
 
     *out = (struct wr_customer_seen){0};
     for (unsigned i = 0; engine->known != NULL && i < engine->known->by_count; i++)
@@ -353,7 +360,8 @@ bool wr_known_want(struct wr_engine *engine, const struct wr_customer_seen *cust
     if (engine->known == NULL)
         return false;
     if (!peek)
-        wr_customers_want(engine->known->map, customer->number, customer->file_plan, now);
+        wr_customers_want(engine->known->map, customer->number, customer->file_plan,
+                          civil_now(engine, now));
     if ((customer->flags & WR_CUSTOMER_WANTS_UPGRADE) != 0)
         return false; /* he has the next plan already, and one step is recorded at a time */
     return !engine->known->confirm;

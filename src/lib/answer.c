@@ -12,6 +12,16 @@ static const struct wr_limit *limit_of(const struct weir *w, const struct weir_v
     return &wr_policy_limit(w->policy, verdict->limit)->by[verdict->plan];
 }
 
+/* A customer's own quota goes by the machine's civil days. */
+static int64_t ahead_ns(const struct weir *w, const struct weir_verdict *verdict)
+{
+    const struct wr_policy_limit *limit = wr_policy_limit(w->policy, verdict->limit);
+
+    return limit->quota != NULL && limit->quota->exact && !limit->shared
+               ? wr_arena_wall_ahead_ns(w->arena)
+               : 0;
+}
+
 /* A window of the calendar is as long as the one that |answer| was decided in: a day may have 23
  * hours, a month 28 days. */
 static int64_t calendar_ns(const struct weir *w, const struct weir_answer *answer,
@@ -23,7 +33,8 @@ static int64_t calendar_ns(const struct weir *w, const struct weir_answer *answe
 
     if (quota != NULL && quota->anchor_by_customer && answer->customer_anchor != 0)
         civil.anchor = answer->customer_anchor;
-    window = wr_civil_at(&civil, wr_moment_ns(answer->decided_ns));
+    window =
+        wr_civil_at(&civil, wr_moment_ns(wr_add_sat_i64(answer->decided_ns, ahead_ns(w, verdict))));
     return window.end_ns - window.start_ns;
 }
 

@@ -28,7 +28,8 @@ void wr_clock_apart_text(int64_t apart_ns, char *out, size_t size)
     if (apart_ns != 0)
         (void)snprintf(out, size,
                        "the machine's clock is %" PRId64 " s %s the clock of decisions, so days, "
-                       "weeks and months of quotas begin so much too %s",
+                       "weeks and months of shared quotas, and of quotas by anything but customer, "
+                       "begin so much too %s",
                        s, apart_ns > 0 ? "ahead of" : "behind", apart_ns > 0 ? "late" : "early");
 }
 
@@ -37,7 +38,7 @@ static void look(uv_timer_t *timer)
     struct wr_server *server = timer->data;
     struct wr_handle *handle = wr_server_handle(server);
     int64_t apart_ns = wr_clock_apart_ns(handle->weir);
-    char text[192];
+    char text[WR_CLOCK_TEXT_BYTES];
 
     wr_handle_unref(handle);
     if ((apart_ns != 0) == server->clock_watch.told)

@@ -1,8 +1,9 @@
 /* clock_watch.h - does the clock that decisions go by show the time of the machine's?
  *
  * The arena's clock does not follow steps (store/arena.c): rightly for rates, which would be
- * forgiven or locked out by them. But days, weeks and months of quotas begin when that clock says.
- * So where the machine's clock was set after the arena was made, or the machine was halted with its
+ * forgiven or locked out by them. What customers used is counted in the machine's days all the
+ * same. But days of shared quotas, and of those by anything else, begin when that clock says. So
+ * where the machine's clock was set after the arena was made, or the machine was halted with its
  * time going on, they begin early or late, until the arena is made anew: somebody must know. */
 #ifndef WR_SERVE_CLOCK_WATCH_H
 #define WR_SERVE_CLOCK_WATCH_H
@@ -11,6 +12,8 @@
 #include <uv.h>
 
 #include "weir/weir.h"
+
+#define WR_CLOCK_TEXT_BYTES 256U
 
 struct wr_server;
 

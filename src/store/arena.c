@@ -9,7 +9,9 @@
  * somebody sets it. The arena's clock is CLOCK_BOOTTIME plus an offset, chosen so that it shows the
  * wall clock's time when the arena is first opened in a boot, but never a time before the last one
  * it is known to have shown: a step back would lock keys out, and one too far ahead would forgive
- * them. The offset stays for the whole boot.
+ * them. The offset stays for the whole boot. Civil days are not for that clock to say: whoever
+ * renews the record says how far the machine's clock is ahead of it then, and who counts by civil
+ * days adds that (wr_arena_wall_ahead_ns).
  *
  * The first opener, alone inside the gate, sets the offset and gives back what kills have leaked.
  * A file cut shorter while it is mapped is SIGBUS for all its users; that is not caught. */
@@ -36,6 +38,9 @@
 #endif
 
 #define RECORD_EVERY_NS WR_NS_PER_S /* how far a crash can set the arena's clock back at a boot */
+
+#define TOGETHER_NS (2 * WR_NS_PER_S) /* clocks apart by less are not worth telling apart */
+#define HALTED_NS (100 * WR_NS_PER_MS)
 
 /* ---- the header ---------------------------------------------------------------------------- */
 
@@ -240,13 +245,36 @@ static int set_time(struct wr_arena *arena, bool alone, struct wr_diag *diag)
     return 0;
 }
 
+/* A process that was halted between the looks at two clocks says nothing. */
+static void compare_clocks(const struct wr_arena *arena, int64_t now_ns)
+{
+    int64_t ahead_ns = wr_clock_wall().ns - now_ns;
+
+    if (wr_clock_mono().ns + arena->offset_ns - now_ns < HALTED_NS)
+        WR_STORE(&arena->header->wall_ahead_ns,
+                 ahead_ns > TOGETHER_NS || ahead_ns < -TOGETHER_NS ? ahead_ns : 0);
+}
+
+static __attribute__((noinline)) void record(const struct wr_arena *arena, int64_t now_ns)
+{
+    WR_STORE(&arena->header->recorded_ns, now_ns);
+    compare_clocks(arena, now_ns);
+}
+
 int64_t wr_arena_now(const struct wr_arena *arena)
 {
     int64_t now_ns = wr_clock_mono().ns + arena->offset_ns;
 
     if (WR_LOAD(&arena->header->recorded_ns) < now_ns - RECORD_EVERY_NS && !arena->read_only)
-        WR_STORE(&arena->header->recorded_ns, now_ns);
+        record(arena, now_ns);
     return now_ns;
+}
+
+int64_t wr_arena_wall_ahead_ns(const struct wr_arena *arena)
+{
+    int64_t ahead_ns = WR_LOAD(&arena->header->wall_ahead_ns); /* of a file, so anything */
+
+    return wr_max_i64(-WR_TIME_MAX_NS, wr_min_i64(ahead_ns, WR_TIME_MAX_NS));
 }
 
 /* ---- open and close ------------------------------------------------------------------------ */
@@ -282,7 +310,8 @@ static int attach(struct wr_arena *arena, struct wr_diag *diag)
                         WR_CLAIMS);
     }
     wr_gate_leave(arena);
-    (void)wr_arena_now(arena);
+    if (rc == 0)
+        compare_clocks(arena, wr_arena_now(arena));
     return rc;
 }
 

@@ -69,6 +69,11 @@ void wr_arena_close(struct wr_arena *arena);
 /* Now in ns since the Unix epoch: CLOCK_BOOTTIME plus the offset in the header. */
 int64_t wr_arena_now(const struct wr_arena *arena);
 
+/* How far the machine's clock was ahead of the arena's when it was last looked at, which somebody
+ * does each second; negative: behind. 0 within two seconds. What is counted by civil days goes by
+ * wr_arena_now plus this. */
+int64_t wr_arena_wall_ahead_ns(const struct wr_arena *arena);
+
 /* The arena's secret, made at creation. Keys lie in the arena only as hashes under it. */
 struct wr_sip_key wr_arena_secret(const struct wr_arena *arena);
 

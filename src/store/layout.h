@@ -204,7 +204,7 @@ struct wr_header {
     char boot_id[WR_BOOT_ID_BYTES]; /* text of the kernel's boot_id, padded with zeros */
     int64_t offset_ns;              /* CLOCK_BOOTTIME + offset = time on the arena's clock */
     int64_t recorded_ns;            /* the arena's clock never starts before this */
-    uint64_t reserved_time;
+    int64_t wall_ahead_ns;          /* of the machine's clock, before the arena's; 0: together */
     /* 192: counters, enum wr_arena_counter */
     uint64_t counters[8];
     /* 256: claims taken, and claims given back in order: unequal, somebody was killed */

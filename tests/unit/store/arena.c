@@ -311,6 +311,7 @@ static void the_clock_starts_as_the_wall_clock(void **unused)
     (void)unused;
     assert_true(apart > -WR_NS_PER_S && apart < WR_NS_PER_S);
     assert_true(wr_arena_now(arena) <= wr_arena_now(arena));
+    assert_true(wr_arena_wall_ahead_ns(arena) == 0);
     wr_arena_close(arena);
 }
 
@@ -327,6 +328,8 @@ static void the_offset_stays_for_the_boot(void **unused)
     poke(offsetof(struct wr_header, offset_ns), &ahead, sizeof ahead);
     assert_int_equal(try_open(0, 0, &arena), 0);
     ahead = wr_arena_now(arena) - wr_clock_wall().ns - 1000 * WR_NS_PER_S;
+    assert_true(ahead > -WR_NS_PER_S && ahead < WR_NS_PER_S);
+    ahead = wr_arena_wall_ahead_ns(arena) + 1000 * WR_NS_PER_S; /* and how far is remembered */
     assert_true(ahead > -WR_NS_PER_S && ahead < WR_NS_PER_S);
     wr_arena_close(arena);
 }
