@@ -19,6 +19,7 @@
 #include "doors/bearer.h"
 #include "doors/openapi.h"
 #include "doors/origin.h"
+#include "lib/handle.h"
 #include "serve/clock_watch.h"
 #include "serve/keeping.h"
 #include "serve/store_state.h"
@@ -91,7 +92,7 @@ static void add_clock(const struct wr_handle *handle, char detail[DETAIL_BYTES])
     size_t len = strlen(detail);
     char text[WR_CLOCK_TEXT_BYTES];
 
-    wr_clock_apart_text(wr_clock_apart_ns(handle->weir), text, sizeof text);
+    wr_clock_apart_text(wr_arena_wall_ahead_ns(handle->weir->arena), text, sizeof text);
     if (text[0] != '\0')
         (void)snprintf(detail + len, DETAIL_BYTES - len, ", %s", text);
 }

@@ -8,7 +8,6 @@
 #include "doors/series.h"
 #include "lib/handle.h"
 #include "serve/broker.h"
-#include "serve/clock_watch.h"
 #include "serve/keeping.h"
 #include "serve/reservations.h"
 
@@ -46,7 +45,7 @@ static void look(struct admin_door *door, const struct wr_handle *handle, struct
     scrape->webhook = (struct wr_webhook_state){0};
     (void)wr_keeping_alerts(server, &scrape->webhook, scrape->alerts, &scrape->alert_count);
     scrape->wall_ns = wr_clock_wall().ns;
-    scrape->apart_ns = wr_clock_apart_ns(handle->weir);
+    scrape->ahead_ns = wr_arena_wall_ahead_ns(handle->weir->arena);
     wr_process_look(&scrape->process);
     scrape->peer_count = wr_broker_peers(door->service.loop->broker, scrape->peers);
 }

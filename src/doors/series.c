@@ -274,10 +274,10 @@ static void clocks(struct wr_exposition *to, const struct wr_scrape *scrape)
 {
     const struct wr_metric_labels decisions = wr_label("clock", "decisions"),
                                   machine = wr_label("clock", "machine");
-    int64_t apart_ns = scrape->apart_ns;
+    int64_t ahead_ns = scrape->ahead_ns;
 
-    wr_exposition_seconds(to, &decisions, apart_ns > 0 ? (uint64_t)apart_ns : 0);
-    wr_exposition_seconds(to, &machine, apart_ns < 0 ? -(uint64_t)apart_ns : 0);
+    wr_exposition_seconds(to, &decisions, ahead_ns > 0 ? (uint64_t)ahead_ns : 0);
+    wr_exposition_seconds(to, &machine, ahead_ns < 0 ? -(uint64_t)ahead_ns : 0);
 }
 
 static void cpu(struct wr_exposition *to, const struct wr_scrape *scrape)

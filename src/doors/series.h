@@ -32,8 +32,8 @@ struct wr_scrape {
     struct wr_webhook_state webhook; /* likewise */
     struct wr_alert_count alerts[WR_ALERT_COUNTS_MAX];
     size_t alert_count;
-    int64_t wall_ns; /* now */
-    int64_t apart_ns; /* how far it is ahead of the clock of decisions */
+    int64_t wall_ns;  /* now */
+    int64_t ahead_ns; /* how far that is ahead of the clock of decisions */
 };
 
 /* series_alerts.c */

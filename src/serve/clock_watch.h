@@ -8,10 +8,10 @@
 #ifndef WR_SERVE_CLOCK_WATCH_H
 #define WR_SERVE_CLOCK_WATCH_H
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <uv.h>
-
-#include "weir/weir.h"
 
 #define WR_CLOCK_TEXT_BYTES 256U
 
@@ -22,12 +22,9 @@ struct wr_clock_watch {
     bool told;
 };
 
-/* By how much the machine's clock is ahead of the arena's; negative: behind. 0 within two seconds,
- * which no window is noticed by. */
-int64_t wr_clock_apart_ns(const struct weir *weir);
-
-/* What is said of |apart_ns|, without what to do; "" for 0. */
-void wr_clock_apart_text(int64_t apart_ns, char *out, size_t size);
+/* What is said of a machine's clock that is |ahead_ns| (wr_arena_wall_ahead_ns), without what is to
+ * be done; "" for 0. */
+void wr_clock_apart_text(int64_t ahead_ns, char *out, size_t size);
 
 /* On the server's own loop, before it runs: look each second, and log when it becomes so, or is no
  * more. */

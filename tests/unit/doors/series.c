@@ -257,11 +257,11 @@ static void test_the_ledger(void **state)
     has_line(text, "weir_ledger_lost_units_total 40");
     has_line(text, "weir_ledger_damaged_cells 41");
     has_line(text, "weir_ledger_stray_files 42");
-    s.apart_ns = 10800 * INT64_C(1000000000);
+    s.ahead_ns = 10800 * INT64_C(1000000000);
     text = text_of(&s);
     has_line(text, "weir_clock_behind_seconds{clock=\"decisions\"} 10800.0");
     has_line(text, "weir_clock_behind_seconds{clock=\"machine\"} 0.0");
-    s.apart_ns = -2500 * INT64_C(1000000);
+    s.ahead_ns = -2500 * INT64_C(1000000);
     text = text_of(&s);
     has_line(text, "weir_clock_behind_seconds{clock=\"decisions\"} 0.0");
     has_line(text, "weir_clock_behind_seconds{clock=\"machine\"} 2.5");
